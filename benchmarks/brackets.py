@@ -17,7 +17,7 @@ import torch
 
 from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin
-from netmargin.solvers.columns import margin_problem
+from netmargin.solvers.columns import neuron_search
 
 from .clock import clock_of_process
 
@@ -86,7 +86,7 @@ def measure_missing(runs: list[tuple[int, int, float, str]]) -> None:
 def bracket(d: int, seed: int, limit: float, method: str) -> dict:
     """The bracket of one data set: margin, bound, where it is from, seconds of CPU."""
     X, y = (part.numpy() for part in clusters(256, d, k=3, seed=seed))
-    never = patch.object(margin_problem, "NEAR", np.inf)
+    never = patch.object(neuron_search, "NEAR", np.inf)
     start = time.process_time()
     with warnings.catch_warnings(), clock_of_process():
         warnings.simplefilter("ignore")

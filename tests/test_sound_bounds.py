@@ -22,8 +22,8 @@ from netmargin.solvers import (
     kernel_soft_margin,
     linear_max_margin,
 )
-from netmargin.solvers.columns import logistic_problem
-from netmargin.solvers.columns.logistic_problem import LogisticProblem
+from netmargin.solvers.columns import neuron_search
+from netmargin.solvers.columns.regularized_problem import RegularizedProblem
 from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
@@ -552,17 +552,17 @@ def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
     """
     random = np.random.default_rng(0)
     Z, y = random.normal(size=(7, 5)), np.array([1, -1, 1, 1, -1, -1, 1])
-    offered, original = [], LogisticProblem._offer
+    offered, original = [], RegularizedProblem._offer
 
     def offer(self, p, largest, proof):
-        offered.append((self._Z.copy(), p * self._y / len(p), largest, proof))
+        offered.append((self.Z.copy(), p / len(p), largest, proof))
         original(self, p, largest, proof)
 
-    monkeypatch.setattr(LogisticProblem, "_offer", offer)
+    monkeypatch.setattr(RegularizedProblem, "_offer", offer)
     # Targets in every round, and nothing else.
-    monkeypatch.setattr(logistic_problem, "NEAR", 0.0)
+    monkeypatch.setattr(neuron_search, "NEAR", 0.0)
     monkeypatch.setattr(ActivationBranchAndBound, "finished", True)
-    monkeypatch.setattr(LogisticProblem, "proof_is_due", lambda self: True)
+    monkeypatch.setattr(RegularizedProblem, "proof_is_due", lambda self: True)
     found = f1_logistic(Z, y, regularization=0.02, bias=False, tol=1e-4, time_limit=4)
     assert found.lower_bound <= found.objective
     assert any("nodes" in proof for *_, proof in offered)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import netmargin as nm
-from netmargin.solvers.columns import falling_targets, least_norm, logistic_problem, margin_problem
+from netmargin.solvers.columns import falling_targets, neuron_search
 from netmargin.solvers.columns.falling_targets import FallingTargets
 from netmargin.solvers.columns.options import Options
 from netmargin.solvers.columns.sparse_weights import SparseWeights
@@ -217,9 +217,8 @@ def test_sparse_weights_keep_their_level_or_the_least_one():
 @pytest.fixture
 def by_targets(monkeypatch):
     """The tree at the best dual weights does next to nothing, whatever the problem."""
-    for module in (margin_problem, logistic_problem, least_norm):
-        monkeypatch.setattr(module, "NEAR", 1.0)
-        monkeypatch.setattr(module, "work_before_targets", lambda deadline: 1.0)
+    monkeypatch.setattr(neuron_search, "NEAR", 1.0)
+    monkeypatch.setattr(neuron_search, "work_before_targets", lambda deadline: 1.0)
     monkeypatch.setattr("netmargin.solvers.pricing.bounds.QUICK_WORK", 1.0)
 
 

@@ -10,8 +10,8 @@ from ..core.matrices import as_array
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..kernels import arc_cosine
-from ..solvers.pricing.bounds import QUICK_WORK, PricingBound
-from ..solvers.pricing.local import price_locally
+from ..solvers.pricing.bounds import PricingBound
+from ..solvers.pricing.local import draw_starts, price_locally
 
 _RANDOM_STARTS = 64
 """Random directions beside the inputs and their opposites, for maxima that lie near none of them;
@@ -89,18 +89,9 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     values = np.empty(draws)
     for index, eps in enumerate(signs):
         if exact:
-            values[index] = pricing.price_neurons(
-                eps,
-                floor=0.0,
-                found=0.0,
-                tol=1e-9,
-                count=1,
-                work=QUICK_WORK,
-                report=lambda _: None,
-            ).upper_bound
+            values[index] = pricing.largest_response(eps)
         else:
-            starts = np.concatenate([Z, -Z, random.normal(size=(_RANDOM_STARTS, Z.shape[1]))])
-            starts = starts[np.linalg.norm(starts, axis=1) > 0]
+            starts = draw_starts(Z, random, samples=2 * len(Z), normal=_RANDOM_STARTS)
             _, found = price_locally(Z, eps, starts, count=1)
             values[index] = np.abs(found).max(initial=0.0)
     return _estimate(values / len(Z), 3 * float(np.linalg.norm(Z)) / len(Z), bool(exact))

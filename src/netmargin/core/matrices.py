@@ -51,6 +51,11 @@ class SolverData(Record):
         """The largest Euclidean norm of a row of Z, or 1 if all are zero."""
         return float(split_lengths(self.Z)[0].max()) or 1.0
 
+    @property
+    def scaled(self) -> np.ndarray:
+        """The rows of Z in units of the longest one."""
+        return self.Z / self.size / (self.longest / self.size)
+
     def require_squares(self) -> None:
         """Raise DataError where squares of the inputs leave the range of float64."""
         if not 1 / _LARGEST_SIZE < self.size < _LARGEST_SIZE:

@@ -5,7 +5,7 @@ arithmetic.
 import numpy as np
 
 from ..core.matrices import SolverData, split_lengths
-from .columns.logistic_problem import log_mean_loss
+from .columns.losses import log_mean_loss
 from .extended import round_down, round_up
 from .hull import normalize_rows
 from .solution import ReLUMeasure

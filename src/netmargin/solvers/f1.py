@@ -11,7 +11,7 @@ from ..core.matrices import SolverData, binary_data, check_sample_weight, warn_o
 from ..errors import ArgumentError, DataError
 from ..result import Bracket, Status, judge_bracket
 from .attained import attained_hinge_objective, attained_margin
-from .columns.best_net import extract_net, extract_soft_net, feature_columns
+from .columns.best_net import extract_net, extract_soft_net
 from .columns.engine import generate_columns
 from .columns.margin_problem import pose_margin_problem
 from .columns.options import check_power, read_options
@@ -136,7 +136,7 @@ def f1_max_margin(
     # Nothing contradicts: what is 0 to rounding is no proof.
     status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=0.0)
     U, s, weights, t = extract_net(best, early=ending.early and not certified)
-    columns = feature_columns(best, U, s)
+    columns = best.columns(U, s)
     slack = float((dual * (columns @ weights - t)).max())
     unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
     remedy = _describe_remedy(data, bias, power)
@@ -301,7 +301,7 @@ def f1_soft_margin(
         in_units=lambda bracket: Bracket(1 / (bracket.upper * scale), 1 / (bracket.lower * scale)),
     )
     U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
-    outputs = feature_columns(problem.restricted, U, s) @ (alphas * scale)
+    outputs = problem.restricted.columns(U, s) @ (alphas * scale)
     outputs = outputs / weights
     hinges = np.maximum(1 - outputs, 0.0)
     norm, atoms = float(alphas.sum()), np.column_stack([U, s]) / np.sqrt(2)

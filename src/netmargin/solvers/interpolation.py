@@ -229,24 +229,24 @@ def _least_variation_norm(
         scale = float(np.abs(targets.values).max(initial=0.0))
         if not 0 < scale < np.inf:
             raise DataError(_BEYOND)
-        best = LeastNormProblem(targets.directions, targets.values / scale, options)
+        problem = LeastNormProblem(targets.directions, targets.values / scale, options)
         ended = generate_columns(
-            best,
+            problem,
             progress=progress,
             title="interpolation",
             in_units=lambda bracket: Bracket(scale * bracket.lower, scale * bracket.upper),
         ).status
-        atoms, alphas = best.U, scale * best.alphas
-        norm, lower, upper = scale * best.norm, scale * best.lower, np.inf
+        atoms, alphas = problem.best.U, scale * problem.best.alphas
+        norm, lower, upper = scale * problem.norm, scale * problem.lower, np.inf
         if Bracket(lower, norm).gap <= options.tol:
             rows, exponents = normalize_rows(data.Z[targets.kept])
             values = np.ldexp(y[targets.kept], -exponents).astype(np.longdouble) / scale
             try:
-                upper = scale * best.bound_exactly(rows, values, _LEAST / scale)
+                upper = scale * problem.best.bound_exactly(rows, values, _LEAST / scale)
             except KeyboardInterrupt:
                 ended = Status.INTERRUPTED
-        dual[targets.kept] = best.dual / split_lengths(data.Z[targets.kept])[0]
-        proof = best.proof
+        dual[targets.kept] = problem.dual / split_lengths(data.Z[targets.kept])[0]
+        proof = problem.proof
     measure = ReLUMeasure(
         atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2),
         weights=2 * np.abs(alphas),

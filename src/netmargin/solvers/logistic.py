@@ -11,8 +11,9 @@ from ..core.matrices import binary_data, warn_of_size
 from ..result import Bracket, judge_bracket
 from .attained import attained_logistic_objective
 from .columns.engine import generate_columns
-from .columns.logistic_problem import LogisticProblem, log_mean_loss
+from .columns.losses import LogisticLoss, log_mean_loss
 from .columns.options import check_power, read_options
+from .columns.regularized_problem import RegularizedProblem
 from .solution import LogisticVariationNormSolution, ReLUMeasure, describe_proof
 
 
@@ -105,9 +106,8 @@ def f1_logistic(
         if power == 1
         else (data.longest**2, regularization / data.longest**2)
     )
-    best = LogisticProblem(
-        data.Z / data.size / (data.longest / data.size), data.y, cost, options, power
-    )
+    loss = LogisticLoss(data.y)
+    best = RegularizedProblem(data.scaled, loss, cost, options, power=power)
     ending = generate_columns(
         best,
         progress=progress,
@@ -131,12 +131,12 @@ def f1_logistic(
         lower_bound=lower,
         certified=certified,
         status=status,
-        dual=best.dual / len(data),
+        dual=data.y * best.dual / len(data),
         seconds=time.monotonic() - started,
         atoms=measure.atoms[used],
         weights=measure.weights[used],
         bias=bias,
         power=power,
-        log_loss=log_mean_loss(best.A[:, used] @ best.alphas[used]),
+        log_loss=log_mean_loss(data.y * (best.A[:, used] @ best.alphas[used])),
         lower_bound_from=describe_proof(best.dual, best.proof),
     )

@@ -12,9 +12,15 @@ from ..core.matrices import check_sample_weight, regression_data, split_lengths,
 from ..core.records import short_repr
 from ..result import Bracket, RegularizedSolution, judge_bracket
 from .columns.engine import generate_columns
+from .columns.losses import SquaredLoss
 from .columns.options import read_options
-from .columns.squared_problem import SquaredProblem
+from .columns.regularized_problem import RegularizedProblem
 from .solution import ReLUMeasure, describe_proof
+
+_UNEXPLAINED = 0.01
+"""Part of the mean square of y to which the tolerance refers where nothing is to be proved: at a
+tolerance of 1e-2, R^2 is then within 1e-4 of what search believes to be possible.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +111,15 @@ def f1_squared(
     Z, target = roots[:, None] * data.Z, roots * data.y
     length = float(split_lengths(Z)[0].max()) or 1.0
     size = float(np.abs(target).max()) or 1.0
-    best = SquaredProblem(Z / length, target / size, price / (size * length), options)
-    unit = size * size
+    Z, target, unit = Z / length, target / size, size * size
+    worth = _UNEXPLAINED * options.tol * float((target**2).mean()) / 2
+    best = RegularizedProblem(
+        Z,
+        SquaredLoss(target),
+        price / (size * length),
+        options,
+        enough=worth if options.pricing == "local" else 0.0,
+    )
     ending = generate_columns(
         best,
         progress=progress,
@@ -118,7 +131,7 @@ def f1_squared(
     bracket = Bracket(lower, best.objective)
     status, certified = judge_bracket(bracket, options.tol, ended=ending.status)
     alphas = best.alphas[used] * size / length
-    residuals = best.A[:, used] @ best.alphas[used] - target / size
+    residuals = best.A @ best.alphas - target
     return SquaredVariationNormSolution(
         objective=best.objective * unit,
         lower_bound=lower * unit,

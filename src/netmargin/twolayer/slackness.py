@@ -10,8 +10,8 @@ from ..core.matrices import as_array, binary_data
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
-from ..solvers.pricing.bounds import QUICK_WORK, PricingBound
-from ..solvers.pricing.local import price_locally
+from ..solvers.pricing.bounds import PricingBound
+from ..solvers.pricing.local import draw_starts, price_locally, unit_rows, weighted_sums
 from ..solvers.solution import ReLUMeasure
 
 _SEARCH_STARTS = 256
@@ -109,7 +109,7 @@ def slackness(
     p = p / p.sum()  # not in place: p may be the array of the caller
     # In units of the longest input. The best unit (a, b) in direction u has b relu(a . z) =
     # relu(u . z) / 2.
-    Z, power = data.Z / data.size / (data.longest / data.size), measure.power
+    Z, power = data.scaled, measure.power
     unit = 0.5 * data.longest if power == 1 else data.longest**2
     largest, proved, status = _price_neurons(Z, p * data.y, measure, deadline, seed)
     q = data.y * measure.decision_function(data.Z[:, : len(data.Z[0]) - measure.bias])
@@ -129,37 +129,20 @@ def _price_neurons(
     """
     power = measure.power
     random = np.random.default_rng(seed)
-    starts = np.concatenate(
-        [
-            measure.atoms[np.argsort(-measure.weights)[:_SEARCH_STARTS], :-1],
-            Z,
-            random.normal(size=(_SEARCH_STARTS, Z.shape[1])),
-        ]
-    )
-    starts = starts[np.linalg.norm(starts, axis=1) > 0]
+    heaviest = measure.atoms[np.argsort(-measure.weights)[:_SEARCH_STARTS], :-1]
+    drawn = draw_starts(Z, random, samples=2 * len(Z), normal=_SEARCH_STARTS)
+    starts = np.concatenate([unit_rows(heaviest), drawn])
     try:
         _, values = price_locally(Z, prices, starts, count=1, power=power)
     except KeyboardInterrupt:  # what the starts themselves attain is the best so far
-        units = starts / np.linalg.norm(starts, axis=1, keepdims=True)
-        responses = np.maximum(units @ Z.T, 0.0) ** power @ prices
+        responses = weighted_sums(Z, prices, starts, power)
         return float(np.abs(responses).max(initial=0.0)), False, Status.INTERRUPTED
     largest = float(np.abs(values).max(initial=0.0))
     proved, status = False, Status.FINISHED
     try:
         pricing = PricingBound(Z, power, "auto", deadline.at)
         if pricing.exact:
-            # Far below what any training run reaches, so that the proof adds nothing to the gap.
-            found = pricing.price_neurons(
-                prices,
-                floor=0.0,
-                found=largest,
-                tol=1e-9,
-                count=1,
-                work=QUICK_WORK,
-                report=lambda _: None,
-            )
-            # The larger of both, since rounding may leave the bound below an attained value.
-            largest = max(largest, found.upper_bound)
+            largest = pricing.largest_response(prices, largest)
             proved = True
     except TimeoutError:
         status = Status.TIME_LIMIT

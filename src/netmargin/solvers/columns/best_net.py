@@ -47,7 +47,7 @@ def extract_soft_net(
     if len(used) or not early:
         return best.U[used], best.s[used], best.weights[used] / (best.t * scale)
     U, s, weights, _ = _fit_least_squares(best)
-    outputs = feature_columns(best, U, s) @ weights
+    outputs = best.columns(U, s) @ weights
     # The sum of hinge losses is convex in the multiple and bends at target / output.
     target = best.rows.target
     bends = target[outputs > 0] / outputs[outputs > 0]
@@ -60,11 +60,6 @@ def extract_soft_net(
     return U, s, weights * multiples[int(np.argmin(objectives))] / scale
 
 
-def feature_columns(problem: RestrictedProblem, U: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """The labelled outputs of unit neurons, y_n s_j relu(u_j . z_n)^power, of shape (n, k)."""
-    return s * problem.rows.signs[:, None] * np.maximum(problem.Z @ U.T, 0.0) ** problem.power
-
-
 def _fit_least_squares(
     problem: RestrictedProblem,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -75,7 +70,7 @@ def _fit_least_squares(
     U = np.concatenate(
         [problem.U[-_LEAST_SQUARES_NEURONS:], np.array([w, -w]) / (np.linalg.norm(w) or 1.0)]
     )
-    A = feature_columns(problem, U, np.ones(len(U)))
+    A = problem.columns(U, np.ones(len(U)))
     gram = A.T @ A
     alphas = np.linalg.lstsq(gram + _RIDGE * np.trace(gram) * np.eye(len(U)), A.sum(0), rcond=None)[
         0

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..pricing.bounds import PricingBound
-from ..pricing.local import price_locally
-from .falling_targets import FallingTargets, Proof
+from ..pricing.local import draw_starts, price_locally, unit_rows
+from .falling_targets import FallingTargets
 from .master import MarginConstraints
+from .neuron_search import NeuronSearch
 from .options import Options
 from .restricted_problem import RestrictedProblem
 
@@ -36,7 +36,7 @@ exponentially with their number, if local search sees no harm in it.
 """
 
 
-class DualSearch:
+class DualSearch(NeuronSearch):
     """The dual weights of one problem, the neurons that are valuable at them, and their bounds.
 
     Attributes
@@ -63,21 +63,17 @@ class DualSearch:
         neurons: np.ndarray,
         power: int,
     ):
-        self.tol, self.deadline, self.recent = options.tol, options.deadline, neurons
-        self.random = np.random.default_rng(options.seed)
-        self.restricted = RestrictedProblem(Z, rows, power)
+        super().__init__(Z, power, options)
+        self.restricted, self.recent = RestrictedProblem(Z, rows, power), neurons
         self.centre = self.dual = self.restricted.even_dual()
         self.local_upper = np.inf
         self.upper, self.proof = np.inf, ""
         # |u . z| is at most 1, so that the sum of the weights is a bound.
         total = float(self.dual.sum()) + _ABSOLUTE_ROUNDING
         self.offer_bound(self.dual, total, "the sum of the weights")
-        self.pricing = PricingBound(Z, power, options.pricing, options.deadline)
-        self.exact = self.pricing.exact
         self._targets = FallingTargets(
             Z, rows.signs, rows.target, options, slack_cost=rows.slack_cost
         )
-        self._by_targets = power == 1 and options.pricing != "local" and not self.exact
 
     @property
     def t(self) -> float:
@@ -93,38 +89,20 @@ class DualSearch:
         a positive t at once where the data are linearly separable by far.
         """
         rows = self.restricted.rows
-        w = np.linalg.lstsq(self.restricted.Z, rows.signs * rows.target, rcond=None)[0]
-        size = np.linalg.norm(w)
-        return np.array([w, -w]) / size if 0 < size < np.inf else np.zeros((0, len(w)))
+        w = np.linalg.lstsq(self.Z, rows.signs * rows.target, rcond=None)[0]
+        return unit_rows(np.array([w, -w]))
 
     def draw_starts(self, count: int) -> np.ndarray:
-        """Unit directions (about count, D) for local search: half of them samples or their
-        opposites, half normal, which also reach where no samples are.
-        """
-        rows = self.restricted.Z[
-            self.random.integers(len(self.restricted.Z), size=count // 2)
-        ] * self.random.choice([-1.0, 1.0], (count // 2, 1))
-        directions = np.concatenate(
-            [rows, self.random.normal(size=(count - count // 2, self.restricted.Z.shape[1]))]
-        )
-        norms = np.linalg.norm(directions, axis=1)
-        return directions[norms > 0] / norms[norms > 0, None]
+        """About `count` unit directions, half of them samples or their opposites."""
+        return draw_starts(self.Z, self.random, samples=count // 2, normal=count - count // 2)
 
     def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
         """Neurons of large value at these dual weights, found by local search."""
-        tried = np.concatenate(
-            [self.restricted.U[self.restricted.weights > 0], self.recent, self.draw_starts(starts)]
+        half, used = starts // 2, self.restricted.U[self.restricted.weights > 0]
+        largest = self.find_neurons(
+            self.coefficients(dual), used, samples=half, normal=half, count=COLUMNS_PER_ROUND
         )
-        c = self.coefficients(dual)
-        self.recent, values = price_locally(
-            self.restricted.Z,
-            c,
-            tried,
-            count=COLUMNS_PER_ROUND,
-            power=self.restricted.power,
-            deadline=self.deadline,
-        )
-        self.consider_centre(dual, np.abs(values).max(initial=0.0))
+        self.consider_centre(dual, largest)
         return self.recent
 
     def polish_neurons(self) -> list[np.ndarray]:
@@ -159,59 +137,51 @@ class DualSearch:
         self,
         dual: np.ndarray,
         *,
-        work: float = np.inf,
-        near: float = 0.0,
+        work: float | None = None,
         report: Callable[[float], None] = lambda upper: None,
     ) -> np.ndarray:
-        """Try to improve the proved bound by these dual weights; returns neurons of large value."""
+        """Try to improve the proved bound by these dual weights; returns neurons of large value.
+        The work is that of `bound_neurons`, by default.
+        """
         directions, known = [], self.local_upper
         # Above rank 4 few dual weights are tried first: branch and bound takes less time on them.
         for weights in [dual] if self.exact else [self.trim_dual(dual), dual]:
-            found = self.pricing.price_neurons(
+            found = self.bound_neurons(
                 self.coefficients(weights),
                 floor=max(self.t, 0.5 * ZERO_MARGIN),
                 found=self.local_upper,
-                tol=self.tol,
+                attained=self.t if work is None else 0.0,
                 count=COLUMNS_PER_ROUND,
                 work=work,
-                near=near,
                 report=report,
             )
             self.offer_bound(weights, found.upper_bound, found.proof)
             directions.append(found.directions)
-            there = self.restricted.values(found.directions, self.centre)
-            self.consider_centre(self.centre, np.abs(there).max(initial=0.0))
+            self._consider_values(found.directions)
             # A neuron that is valuable only where small weights were trimmed away says nothing
             # about the weights themselves.
-            trimmed_too_much = (
-                np.abs(found.values).max(initial=0.0) > known * (1 + 0.5 * self.tol)
-                and self.local_upper <= known
-            )
-            if not trimmed_too_much:
+            met = np.abs(found.values).max(initial=0.0)
+            if met <= known * (1 + 0.5 * self.tol) or self.local_upper > known:
                 break
         return np.concatenate(directions)
 
     def prove_by_targets(self, report: Callable[[str], None]) -> np.ndarray:
         """Lower the proved bound by falling targets; returns the neurons that were met."""
-        if not self._by_targets or self.t <= ZERO_MARGIN:
-            return np.zeros((0, self.restricted.Z.shape[1]))
-        before = len(self._targets.neurons)
         self._targets.begin(self.centre, self.t, self.restricted.U)
-
-        def offer(proof: Proof) -> None:
-            self.offer_bound(proof.dual, proof.largest, proof.words)
-
-        self._targets.improve(
+        found = self._targets.improve(
             upper=self.upper,
             lower=self.t,
             tol=self.tol,
-            offer=offer,
+            offer=lambda proof: self.offer_bound(proof.dual, proof.largest, proof.words),
             report=report,
         )
-        found = self._targets.neurons[before:]
-        there = self.restricted.values(found, self.centre)
-        self.consider_centre(self.centre, float(np.abs(there).max(initial=0.0)))
+        self._consider_values(found)
         return found
+
+    def _consider_values(self, neurons: np.ndarray) -> None:
+        """Let these neurons count at the centre."""
+        there = np.abs(self.restricted.values(neurons, self.centre))
+        self.consider_centre(self.centre, float(there.max(initial=0.0)))
 
     def trim_dual(self, dual: np.ndarray) -> np.ndarray:
         """Drop small dual weights, as long as the largest known value stays nearly as small: the
@@ -223,11 +193,11 @@ class DualSearch:
             )
             used = self.restricted.U[self.restricted.weights > 0]
             _, values = price_locally(
-                self.restricted.Z,
+                self.Z,
                 self.coefficients(trimmed),
                 used,
                 count=1,
-                power=self.restricted.power,
+                power=self.power,
                 deadline=self.deadline,
             )
             if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):

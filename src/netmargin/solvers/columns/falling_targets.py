@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..pricing.bounds import WORK_PER_SECOND
-from ..pricing.local import price_locally
+from ..pricing.local import draw_starts, features, price_locally
 from ..pricing.target_tree import Outcome, TargetTree
 from .options import Options
 from .sparse_weights import SparseWeights
@@ -181,11 +181,11 @@ class FallingTargets:
         tol: float,
         offer: Callable[[Proof], None],
         report: Callable[[str], None],
-    ) -> None:
+    ) -> np.ndarray:
         """Prove falling targets below `upper`, a bound that is known, until one is within tol of
-        `lower`, or none is in reach; `offer` is called with each proof.
+        `lower`, or none is in reach; `offer` is called with each proof. Returns the neurons met.
         """
-        refuted = 0
+        refuted, before = 0, len(self.neurons)
         while (
             (refuted < _MOST_REFUTED or self._deadline < np.inf)
             and time.monotonic() < self._deadline
@@ -199,7 +199,7 @@ class FallingTargets:
                 excess = self._choose_excess(known)
             enough = (1 + excess) * self._value < lower * (1 + 0.5 * tol)
             if excess < _LEAST_EXCESS or excess > (1 - _LEAST_GAIN) * known or enough:
-                return
+                break
             chosen = time.monotonic()
             if self._sparse:
                 weights = self._choose_weights(excess)
@@ -224,6 +224,7 @@ class FallingTargets:
             else:
                 # Not in the time that is left: the next target lies in between.
                 self._out_of_reach, self._failed = target, True
+        return self.neurons[before:]
 
     def _grow(self, tree: TargetTree, title: str, report: Callable[[str], None]) -> Outcome:
         """Grow a tree until it ends, or is seen not to end in time; reports begin with `title`."""
@@ -300,14 +301,13 @@ class FallingTargets:
         known = np.abs(self._responses.T @ weights)
         best = np.argsort(-known, kind="stable")[:_KNOWN_STARTS]
         count = self._thoroughness * (_THOROUGH_STARTS if thoroughly else _STARTS)
-        normal = self._random.normal(size=(count, self._Z.shape[1]))
-        samples = self._Z[used] * self._random.choice([-1.0, 1.0], (len(used), 1))
-        starts = np.concatenate([self.neurons[best], normal, samples])
-        starts = starts[np.linalg.norm(starts, axis=1) > 0]
-        return price_locally(self._Z[used], c, starts, count=_NEURONS_PER_ROUND)
+        Z = self._Z[used]
+        drawn = draw_starts(Z, self._random, samples=len(used), normal=count)
+        starts = np.concatenate([self.neurons[best], drawn])
+        return price_locally(Z, c, starts, count=_NEURONS_PER_ROUND)
 
     def _add(self, neurons: np.ndarray) -> None:
         """Add neurons."""
-        responses = self.signs[:, None] * np.maximum(self._Z @ neurons.T, 0.0)
+        responses = self.signs[:, None] * features(self._Z, neurons)
         self.neurons = np.concatenate([self.neurons, neurons])
         self._responses = np.hstack([self._responses, responses])

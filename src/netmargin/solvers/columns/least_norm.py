@@ -8,18 +8,18 @@ local search at its dual weights, or between them and the best so far. What sear
 responses is proved at the end, by `PricingBound`.
 """
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
 from ...result import Bracket
-from ..pricing.bounds import BY_RELAXATION, PricingBound
-from ..pricing.local import price_locally, weighted_sums
+from ..pricing.bounds import BY_RELAXATION
+from ..pricing.local import draw_starts, weighted_sums
 from .engine import Patience
-from .falling_targets import NEAR, FallingTargets, end_of_search, is_endless, work_before_targets
+from .falling_targets import FallingTargets
+from .neuron_search import NeuronSearch
 from .options import Options
-from .restricted_norm import LARGEST_SLACK_COST, SLACK_COST_FACTOR, RestrictedNorm
+from .restricted_norm import NO_SLACK, RestrictedNorm
 
 # Numbers of rounds, starts and columns were set by trial; no proof depends on them.
 
@@ -27,8 +27,6 @@ _RAISE_COST_GAP = 0.3
 """Slacks grow dearer once the elastic problem is solved to this relative gap: sharper answers to it
 are not needed.
 """
-_NO_SLACK = 1e-8
-"""A sum of slacks that the tolerances of the linear program (1e-10 a row) may leave."""
 _COLUMNS_PER_ROUND = 96
 """All local maxima are worth adding: rounds get few, and the linear program takes less time than
 pricing.
@@ -47,10 +45,6 @@ _PATIENCE, _PROGRESS = 15, 1e-3
 """Rounds without that much progress of the relative gap, after which rounding is taken for the
 reason.
 """
-_MOST_OPERATIONS_AT_END = 1_000_000_000
-"""Operations of a second or so: what may be spent after the time is up."""
-_DUST = 1e-13
-"""Weights below this part of their sum are rounding of the linear program, and left out."""
 _RELATIVE_ROUNDING = 1e-12
 """Room for the rounding of a sum of weights: some 1e-16 for each of thousands."""
 _ULPS_OF_TARGETS = 16
@@ -59,9 +53,8 @@ product that leads to the units of the caller.
 """
 
 
-class LeastNormProblem(RestrictedNorm):
-    """A `ColumnProblem`: hand it to `generate_columns`, then read the attributes below and those
-    of `RestrictedNorm`.
+class LeastNormProblem(NeuronSearch):
+    """A `ColumnProblem`: hand it to `generate_columns`, then read the attributes below.
 
     Parameters
     ----------
@@ -74,35 +67,35 @@ class LeastNormProblem(RestrictedNorm):
 
     Attributes
     ----------
-    lower, dual : float and ndarray of shape (n,)
-        The proved bound dual . target, where dual has response at most 1.
-    proof : str
-        How that was proved, in words.
+    best : RestrictedNorm
+        The function of least norm over the neurons found, and its norm.
+    lower, dual, proof : float, ndarray of shape (n,), str
+        The proved bound dual . target, where dual has response at most 1, and how that was proved.
     """
 
     zero = None
 
     def __init__(self, Z: np.ndarray, target: np.ndarray, options: Options):
-        super().__init__(Z, target)
-        self.tol, self.deadline = options.tol, options.deadline
-        self._pricing = PricingBound(Z, 1, options.pricing, options.deadline)
-        self.exact = self._pricing.exact
+        super().__init__(Z, 1, options)
+        self.by_targets &= not self.endless
+        self.target, self.best = target, RestrictedNorm(Z, target)
         rank = np.linalg.matrix_rank(Z)
         self._cheap = self.exact and len(Z) ** max(rank - 1, 1) <= _CHEAP_ARCS
-        self._random = np.random.default_rng(options.seed)
-        self._recent = self._neurons
         # |relu(u . z)| is at most 1: the response of these is at most 1.
         self.dual = self._centre = self._last_dual = target / (
             np.abs(target).sum() * (1 + _RELATIVE_ROUNDING)
         )
         self.lower, self._local_lower = self._value(self.dual), 0.0
+        self.proof = "the sum of the weights"
+        self._targets: FallingTargets | None = None
         self._rounds, self._slack = 0, np.inf
         self._patience, self._proof_failed = Patience(_PATIENCE, _PROGRESS), False
         self._search_is_over, self._proved_centre = False, None
-        self._options: Options = options
-        self.proof, self._search_ends = "the sum of the weights", end_of_search(options)
-        self._targets: FallingTargets | None = None
-        self._by_targets = not (options.pricing == "local" or self.exact or is_endless(options))
+
+    @property
+    def norm(self) -> float:
+        """The least norm that is attained."""
+        return self.best.norm
 
     @property
     def bracket(self) -> Bracket:
@@ -116,35 +109,24 @@ class LeastNormProblem(RestrictedNorm):
 
     def start(self) -> np.ndarray:
         """Samples, directions at random, and neurons of large response at the targets."""
-        self._add(
-            np.concatenate([self._draw_rays(_INITIAL_RAYS), self._draw_starts(_STARTS)]),
-            self._centre,
-        )
+        drawn = draw_starts(self.Z, self.random, samples=_INITIAL_RAYS, normal=_STARTS)
+        self.best.add(drawn, self._centre)
         return self._price_at(self._centre)
 
     def solve(self, neurons: np.ndarray) -> None:
-        """Add neurons and solve the elastic program; without slacks its weights are corrected."""
+        """Add neurons and solve the elastic program."""
         self._rounds += 1
-        self._add(neurons, self._last_dual)
-        self._drop_idle(self._last_dual)
-        weights, self._slack, self._last_dual = self._program.solve(self.deadline)
-        if self._slack <= _NO_SLACK:
-            used = np.flatnonzero(weights > _DUST * weights.sum())
-            self._correct_weights(
-                self._signs[used] * weights[used], self._neurons[used], self._A[:, used]
-            )
+        self.best.add(neurons, self._last_dual)
+        self._slack, self._last_dual = self.best.solve(self._last_dual, self.deadline)
         self._consider_centre(self._centre, 0.0)
 
     def search(self) -> np.ndarray:
         """Find neurons in turn at the new dual weights and between them and the best, which settles
         them.
         """
-        dual = self._last_dual
-        tried = (
-            dual
-            if self._rounds % 2
-            else (1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self._centre
-        )
+        dual, part = self._last_dual, 0.0 if self._rounds % 2 else _CENTRE_WEIGHT
+        # The same array in every other round, as the centre is known by it.
+        tried = (1 - part) * dual + part * self._centre if part else dual
         found = self._improving(self._price_at(tried), dual)
         return found if len(found) else self._improving(self._price_at(dual), dual)
 
@@ -153,8 +135,7 @@ class LeastNormProblem(RestrictedNorm):
         no more.
         """
         closed = self.norm - self._local_lower <= 0.5 * self.tol * self.norm
-        early = time.monotonic() > self._search_ends
-        return self._search_is_over or bool(np.isfinite(self.norm) and (closed or early))
+        return self._search_is_over or bool(np.isfinite(self.norm) and (closed or self.is_late))
 
     def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
         """Prove a bound at the best dual weights."""
@@ -162,16 +143,15 @@ class LeastNormProblem(RestrictedNorm):
         largest, neurons = 0.0, np.zeros((0, self.Z.shape[1]))
         if self._targets is None:
             largest, neurons = self._prove_at(self._centre, report)
-            if self._by_targets and NEAR * self.lower < self.norm < np.inf:
+            if self.norm < np.inf and self.targets_pay(1 / self.lower, 1 / self.norm):
                 self._targets = self._pose_targets()
         if self._targets is not None:
             neurons = np.concatenate([neurons, self._prove_by_targets(self._targets, report)])
             there = np.abs(weighted_sums(self.Z, self._centre, neurons))
             largest = float(there.max(initial=largest))
         # Branch and bound that met no better neuron would end where it ended now.
-        early = time.monotonic() > self._search_ends
-        self._proof_failed = not self.exact and largest <= known and not early
-        self._search_ends = end_of_search(self._options)
+        self._proof_failed = not self.exact and largest <= known and not self.is_late
+        self.restart_clock()
         return self._improving(neurons, self._last_dual)
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
@@ -181,13 +161,11 @@ class LeastNormProblem(RestrictedNorm):
         if self._proof_failed:
             return None
         # The gap is that of the elastic problem while slacks are left, and then of the norm.
-        slack = self._slack > _NO_SLACK
+        slack = self._slack > NO_SLACK
         least = float(self._last_dual @ self.target) if slack else self.norm
         gap = 1 - self._local_lower / least
         self._patience.count_round(gap)
-        if slack and gap <= _RAISE_COST_GAP and self._slack_cost < LARGEST_SLACK_COST:
-            self._slack_cost *= SLACK_COST_FACTOR
-            self._program.change_slack_cost(self._slack_cost)
+        if slack and gap <= _RAISE_COST_GAP and self.best.raise_slack_cost():
             self._patience.reset()
         elif not len(found):
             found = self._price_thoroughly(self._last_dual)
@@ -201,36 +179,18 @@ class LeastNormProblem(RestrictedNorm):
         """Take a bound at once, and any function through the points, after an early end."""
         if not early:
             return
-        self._offer(self._centre, self._pricing.relax(self._centre), BY_RELAXATION)
-        if self.norm == np.inf and len(self.Z) * self._A.size <= _MOST_OPERATIONS_AT_END:
-            self._correct_weights(
-                np.linalg.lstsq(self._A, self.target, rcond=None)[0], self._neurons, self._A
-            )
+        self._offer(self._centre, self.pricing.relax(self._centre), BY_RELAXATION)
+        self.best.fit_all()
 
     # The rest is how neurons are priced.
 
-    def _draw_starts(self, count: int) -> np.ndarray:
-        """Random unit directions (count, D)."""
-        directions = self._random.normal(size=(count, self.Z.shape[1]))
-        return directions / np.linalg.norm(directions, axis=1, keepdims=True)
-
-    def _draw_rays(self, most: int) -> np.ndarray:
-        """The samples and their opposites as neurons, or a random `most` of them."""
-        rays = np.concatenate([self.Z, -self.Z])
-        return (
-            rays if len(rays) <= most else rays[self._random.choice(len(rays), most, replace=False)]
-        )
-
     def _search_at(self, dual: np.ndarray, starts: int = _STARTS) -> np.ndarray:
         """Neurons of large response at these dual weights, found by local search."""
-        tried = np.concatenate(
-            [self.U, self._recent, self._draw_rays(4 * starts), self._draw_starts(starts)]
+        largest = self.find_neurons(
+            dual, self.best.U, samples=4 * starts, normal=starts, count=_COLUMNS_PER_ROUND
         )
-        self._recent, values = price_locally(
-            self.Z, dual, tried, count=_COLUMNS_PER_ROUND, deadline=self.deadline
-        )
-        self._consider_centre(dual, np.abs(values).max(initial=0.0))
-        return self._recent
+        self._consider_centre(dual, largest)
+        return self.recent
 
     def _price_at(self, dual: np.ndarray) -> np.ndarray:
         """Neurons by search, and also by proof where that costs next to nothing: each finds maxima
@@ -256,7 +216,7 @@ class LeastNormProblem(RestrictedNorm):
         """Make these dual weights the centre if their bound is the largest, by the largest response
         that is known; `found` is the largest that search just found.
         """
-        known = max(found, float(np.abs(self._A.T @ dual).max(initial=0.0)))
+        known = max(found, self.best.largest_response(dual))
         if not known > 0:
             return
         value = self._value(dual) / known
@@ -282,14 +242,12 @@ class LeastNormProblem(RestrictedNorm):
         found, and neurons of large response.
         """
         value = self._value(dual)
-        priced = self._pricing.price_neurons(
+        priced = self.bound_neurons(
             dual,
-            floor=value / self.norm if np.isfinite(self.norm) else 0.0,
+            floor=value / self.norm,
             found=value / self._local_lower if dual is self._centre else 0.0,
-            tol=self.tol,
+            attained=value / self.norm,
             count=_COLUMNS_PER_ROUND,
-            work=work_before_targets(self.deadline),
-            near=NEAR * value / self.norm if self._by_targets else np.inf,
             report=lambda response: report(Bracket(value / response, self.norm), ""),
         )
         self._offer(dual, priced.upper_bound, priced.proof)
@@ -300,23 +258,22 @@ class LeastNormProblem(RestrictedNorm):
     def _pose_targets(self) -> FallingTargets:
         """The search for dual weights on few samples, of the signs that the best ones have."""
         signs = np.where(self._centre == 0, np.sign(self.target), np.sign(self._centre))
-        return FallingTargets(self.Z, signs, signs * self.target, self._options)
+        return FallingTargets(self.Z, signs, signs * self.target, self.options)
 
     def _prove_by_targets(
         self, targets: FallingTargets, report: Callable[[Bracket, str], None]
     ) -> np.ndarray:
         """Improve the bound by targets that fall; returns the neurons that were met."""
-        before, attained = len(targets.neurons), 1 / self.norm
+        attained = 1 / self.norm
         weights = np.abs(self._centre) / float(self._centre @ self.target)
-        targets.begin(weights, attained, self._neurons)
-        targets.improve(
+        targets.begin(weights, attained, self.best.neurons)
+        return targets.improve(
             upper=1 / self.lower,
             lower=attained,
             tol=self.tol,
             offer=lambda p: self._offer(p.dual * targets.signs, p.largest, p.words),
             report=lambda line: report(self.bracket, line),
         )
-        return targets.neurons[before:]
 
     def _offer(self, dual: np.ndarray, response: float, proof: str) -> None:
         """Keep dual weights whose largest response has this proved bound, if they are the best."""

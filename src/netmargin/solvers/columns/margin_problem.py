@@ -19,7 +19,6 @@ from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
 from .engine import Patience
-from .falling_targets import NEAR, end_of_search, is_endless, work_before_targets
 from .master import MarginConstraints
 from .options import Options
 from .smooth_ascent import Ascent, ascend_margin
@@ -74,10 +73,7 @@ class MarginProblem(DualSearch):
         power: int,
     ):
         super().__init__(Z, rows, options, neurons, power)
-        self._options = options
-        self._rounds, self._last_dual = 0, self.centre
-        self._targets_pay, self._endless = False, is_endless(options)
-        self._search_ends = end_of_search(self._options)
+        self._rounds, self._last_dual, self._targets_are_due = 0, self.centre, False
         # Where samples are few or the arrangement is visited, search finds the neurons at once;
         # the caller's may be better; and a net with slack need not separate the samples.
         unknown = len(Z) >= _LEAST_SAMPLES and not self.exact and not len(neurons)
@@ -109,17 +105,10 @@ class MarginProblem(DualSearch):
     def _ascend(self, ascent: Ascent) -> np.ndarray:
         """Add the neurons of an ascended net; returns the dual weights (n,) at its end."""
         rows = self.restricted.rows
-        scaled = self.restricted.Z / rows.target[:, None]
+        scaled = self.Z / rows.target[:, None]
         net = ascend_margin(scaled, rows.signs, ascent, self.random, self._search_ends)
         self.restricted.add(net.U, net.s)
         return self.restricted.normalize_dual(net.dual / rows.target)
-
-    def _ascend_further(self) -> None:
-        """Add the neurons of a larger net, where that leaves time for the search."""
-        if _SECOND_ASCENT.seconds(self.restricted.Z) < _SHARE_OF_ASCENT * (
-            self._search_ends - time.monotonic()
-        ):
-            self._ascend(_SECOND_ASCENT)
 
     def solve(self, neurons: np.ndarray) -> None:
         """Add neurons, solve the linear program, and see whether it is time for a conclusion."""
@@ -134,7 +123,7 @@ class MarginProblem(DualSearch):
             or self._patience.is_over
             or not len(neurons)
             or self.local_upper <= ZERO_MARGIN
-            or time.monotonic() > self._search_ends
+            or self.is_late
         )
 
     def search(self) -> np.ndarray:
@@ -142,9 +131,10 @@ class MarginProblem(DualSearch):
         at both.
         """
         dual, gap = self._last_dual, self._gap
-        is_hard = gap > _HARD and self.t > ZERO_MARGIN
-        if self._ascends and self._rounds == _ROUNDS_BETWEEN and is_hard:
-            self._ascend_further()
+        if self._ascends and self._rounds == _ROUNDS_BETWEEN and gap > _HARD:
+            left = self._search_ends - time.monotonic()
+            if self.t > ZERO_MARGIN and _SECOND_ASCENT.seconds(self.Z) < _SHARE_OF_ASCENT * left:
+                self._ascend(_SECOND_ASCENT)
         if self._concluding:
             return self._search_thoroughly(dual)
         # Duals jump about: price between the new ones and the best so far, and where polishing
@@ -176,31 +166,25 @@ class MarginProblem(DualSearch):
 
     def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
         """Prove a bound: at the best dual weights, and where these are too many, by targets."""
-        over = time.monotonic() > self._search_ends
-        if not (self._conclusions.is_over or self.is_settled() or over):
-            return self._prove_at_centre(QUICK_WORK, report)
-        found = []
-        if not self._targets_pay:
-            work = work_before_targets(self.deadline)
-            found.append(self._prove_at_centre(work, report, near=NEAR * self.t))
-            self._targets_pay = self.upper > NEAR * self.t
-        if self._targets_pay:
-            found.append(self.prove_by_targets(lambda line: report(self.bracket, line)))
-            if self._endless:
-                found.append(self._prove_at_centre(np.inf, report))
-        self._search_ends = end_of_search(self._options)
-        return np.concatenate(found)
 
-    def _prove_at_centre(
-        self, work: float, report: Callable[[Bracket, str], None], near: float = 0.0
-    ) -> np.ndarray:
-        """Prove a bound at the best dual weights."""
-        return self.prove_at(
-            self.centre,
-            work=work,
-            near=near,
-            report=lambda upper: report(Bracket(self.t, upper), ""),
-        )
+        def prove_at_centre(work: float | None) -> np.ndarray:
+            return self.prove_at(
+                self.centre, work=work, report=lambda upper: report(Bracket(self.t, upper), "")
+            )
+
+        if not (self._conclusions.is_over or self.is_settled() or self.is_late):
+            return prove_at_centre(QUICK_WORK)
+        found = [np.zeros((0, self.Z.shape[1]))]
+        if not self._targets_are_due:
+            found.append(prove_at_centre(None))
+            self._targets_are_due = self.targets_pay(self.upper, self.t)
+        if self._targets_are_due:
+            if self.t > ZERO_MARGIN:
+                found.append(self.prove_by_targets(lambda line: report(self.bracket, line)))
+            if self.endless:
+                found.append(prove_at_centre(np.inf))
+        self.restart_clock()
+        return np.concatenate(found)
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
         """Those that would raise t: others only make the linear program larger."""
@@ -237,7 +221,7 @@ def pose_margin_problem(
     """
     target = np.ones(len(data)) if target is None else target
     return MarginProblem(
-        data.Z / data.size / (data.longest / data.size),
+        data.scaled,
         MarginConstraints(data.y, target, slack_cost),
         options,
         data.directions(neurons),

@@ -5,13 +5,15 @@ in float64 until they reach the targets.
 import numpy as np
 from scipy.linalg import qr
 
-from ..pricing.local import weighted_sums
+from ..pricing.local import features, weighted_sums
 from .elastic_program import ElasticProgram
 
-_FIRST_SLACK_COST, LARGEST_SLACK_COST, SLACK_COST_FACTOR = 10.0, 1e12, 10.0
+_FIRST_SLACK_COST, _LARGEST_SLACK_COST, _SLACK_COST_FACTOR = 10.0, 1e12, 10.0
 """Slack costs: dual weights of samples that lie apart are of order 10; of samples 1e-12 apart,
 1e12.
 """
+NO_SLACK = 1e-8
+"""A sum of slacks that the tolerances of the linear program (1e-10 a row) may leave."""
 _MOST_COLUMNS, _KEPT_COLUMNS = 6000, 2000
 """Beyond the first, or 8 for each sample, the neurons of least value are dropped, to the second, or
 3 for each sample.
@@ -29,6 +31,10 @@ _REACHED, _NEARLY_REACHED = 1e-12, 1e-7
 """Residuals relative to the largest target: rounding, and what is accepted where rounding is not
 reached.
 """
+_MOST_OPERATIONS_AT_END = 1_000_000_000
+"""Operations of a second or so: what may be spent after the time is up."""
+_DUST = 1e-13
+"""Weights below this part of their sum are rounding of the linear program, and left out."""
 _UNDERFLOW = 1e-280
 """Room in a product for coordinates that the division by a power of 2 has made 0: 2^-1075 each."""
 
@@ -49,51 +55,76 @@ class RestrictedNorm:
 
     def __init__(self, Z: np.ndarray, target: np.ndarray):
         self.Z, self.target = Z, target
-        self._neurons, self._signs, self._A = (
-            np.zeros((0, Z.shape[1])),
-            np.zeros(0),
-            np.zeros((len(Z), 0)),
-        )
-        self.U, self.alphas, self.norm = self._neurons, np.zeros(0), np.inf
-        self._slack_cost, self._program = (
-            _FIRST_SLACK_COST,
-            ElasticProgram(target, _FIRST_SLACK_COST),
-        )
+        self.neurons, self._signs = np.zeros((0, Z.shape[1])), np.zeros(0)
+        self._A = np.zeros((len(Z), 0))
+        self.U, self.alphas, self.norm = self.neurons, np.zeros(0), np.inf
+        self._slack_cost = _FIRST_SLACK_COST
+        self._program = ElasticProgram(target, _FIRST_SLACK_COST)
 
-    def _add(self, U: np.ndarray, dual: np.ndarray) -> None:
+    def add(self, U: np.ndarray, dual: np.ndarray) -> None:
         """Add neurons, each with the output sign that pays at these dual weights."""
         if not len(U):
             return
         signs = np.where(weighted_sums(self.Z, dual, U) >= 0, 1.0, -1.0)
-        A = np.maximum(self.Z @ U.T, 0.0)
+        A = features(self.Z, U)
         self._program.add(signs * A)
         # All at once, so that they fit each other wherever Ctrl-C arrives.
-        self._neurons, self._signs, self._A = (
-            np.concatenate([self._neurons, U]),
+        self.neurons, self._signs, self._A = (
+            np.concatenate([self.neurons, U]),
             np.concatenate([self._signs, signs]),
             np.hstack([self._A, A]),
         )
 
+    def solve(self, dual: np.ndarray, deadline: float) -> tuple[float, np.ndarray]:
+        """Solve the elastic program, and correct its weights where no slack is left; returns the
+        sum of slacks and the dual weights (n,). Neurons of least value at `dual` are dropped first
+        if they are many.
+        """
+        if len(self._signs) > max(_MOST_COLUMNS, 8 * len(self.Z)):
+            self._drop_idle(dual)
+        weights, slack, dual = self._program.solve(deadline)
+        if slack <= NO_SLACK:
+            used = np.flatnonzero(weights > _DUST * weights.sum())
+            self._correct_weights(self._signs[used] * weights[used], used)
+        return slack, dual
+
+    def raise_slack_cost(self) -> bool:
+        """Let slacks grow dearer, if they may."""
+        if self._slack_cost >= _LARGEST_SLACK_COST:
+            return False
+        self._slack_cost *= _SLACK_COST_FACTOR
+        self._program.change_slack_cost(self._slack_cost)
+        return True
+
+    def largest_response(self, dual: np.ndarray) -> float:
+        """The largest response of a neuron to these dual weights."""
+        return float(np.abs(self._A.T @ dual).max(initial=0.0))
+
+    def fit_all(self) -> None:
+        """Take any function through the points, where there is none yet and time allows it."""
+        if self.norm == np.inf and len(self.Z) * self._A.size <= _MOST_OPERATIONS_AT_END:
+            weights = np.linalg.lstsq(self._A, self.target, rcond=None)[0]
+            self._correct_weights(weights, np.arange(len(weights)))
+
     def _drop_idle(self, dual: np.ndarray) -> None:
-        """Begin a smaller linear program without the neurons of least value, if they are many."""
-        if len(self._signs) <= max(_MOST_COLUMNS, 8 * len(self.Z)):
-            return
+        """Begin a smaller linear program without the neurons of least value."""
         values = self._signs * (self._A.T @ dual)
         kept = np.sort(np.argsort(-values, kind="stable")[: max(_KEPT_COLUMNS, 3 * len(self.Z))])
-        self._neurons, self._signs, self._A = (
-            self._neurons[kept],
+        self.neurons, self._signs, self._A = (
+            self.neurons[kept],
             self._signs[kept],
             self._A[:, kept],
         )
         self._program = ElasticProgram(self.target, self._slack_cost)
         self._program.add(self._signs * self._A)
 
-    def _correct_weights(self, alphas: np.ndarray, U: np.ndarray, A: np.ndarray) -> None:
-        """Correct weights (k,) until they reach the targets to rounding; keep them if their norm is
-        the least so far.
+    def _correct_weights(self, alphas: np.ndarray, used: np.ndarray) -> None:
+        """Correct the weights (k,) of these neurons until they reach the targets to rounding; keep
+        them if their norm is the least so far.
         """
         if not len(alphas) or np.abs(alphas).sum() * (1 - _WORTH_CORRECTING) >= self.norm:
             return
+        A = self._A[:, used]
         for rank in _RANKS:
             corrected = alphas
             for _ in range(_CORRECTIONS):
@@ -107,7 +138,7 @@ class RestrictedNorm:
             last = rank is None
             if missed <= (_NEARLY_REACHED if last else _REACHED * max(norm, 1.0)):
                 if norm < self.norm:
-                    self.U, self.alphas, self.norm = U, corrected, norm
+                    self.U, self.alphas, self.norm = self.neurons[used], corrected, norm
                 return
 
     def bound_exactly(self, rows: np.ndarray, values: np.ndarray, hidden: float) -> float:
@@ -130,7 +161,7 @@ class RestrictedNorm:
         bent -= (bent * self.Z).sum(1, keepdims=True) * self.Z
         lengths = np.linalg.norm(bent, axis=1, keepdims=True)
         bent = np.divide(bent, lengths, out=np.zeros_like(bent), where=lengths > 0)
-        U = np.concatenate([self._neurons, bent, -bent])
+        U = np.concatenate([self.neurons, bent, -bent])
         U = U[qr(np.maximum(rows @ U.T, 0.0), mode="r", pivoting=True)[1][:n]]
         A, one = np.maximum(rows @ U.T, 0.0), np.eye(n)
         X = np.linalg.pinv(A)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..pricing.local import weighted_sums
+from ..pricing.local import features, weighted_sums
 from .master import MarginConstraints, MasterLP
 from .polish import polish_neurons
 
@@ -88,9 +88,13 @@ class RestrictedProblem:
         """The output sign of each neuron that pays at these dual weights."""
         return np.where(self.values(U, dual) >= 0, 1.0, -1.0)
 
+    def columns(self, U: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        """The labelled outputs (n, k) of unit neurons with these output signs."""
+        return signs * self.rows.signs[:, None] * features(self.Z, U, self.power)
+
     def add(self, U: np.ndarray, signs: np.ndarray) -> None:
         """Add neurons with these output signs."""
-        columns = signs * self.rows.signs[:, None] * np.maximum(self.Z @ U.T, 0.0) ** self.power
+        columns = self.columns(U, signs)
         self._master.add(self._magnification * columns)
         self.U, self.s, self.A, self.weights = (
             np.concatenate([self.U, U]),

@@ -91,7 +91,7 @@ class PricingBound:
         count: int,
         work: float = np.inf,
         near: float = 0.0,
-        report: Callable[[float], None],
+        report: Callable[[float], None] = lambda upper: None,
     ) -> Pricing:
         """Find up to `count` directions and an upper bound, which need not be sharper than floor (1
         + tol / 4).
@@ -104,38 +104,17 @@ class PricingBound:
         """
         unit = self._choose_unit(c)
         c, floor, found, near = c / unit, floor / unit, found / unit, near / unit
-        priced = self._price_in_units(
-            c, floor, found, tol, count, work, near, lambda upper: report(unit * upper)
-        )
-        return replace(priced, values=unit * priced.values, upper_bound=unit * priced.upper_bound)
-
-    def _choose_unit(self, c: np.ndarray) -> float:
-        """A power of 2, which rounds nothing, in units of which the largest |c_i| |z_i| is of size
-        1: sums of tiny terms would be lost where they are squared.
-        """
-        largest = float((np.abs(c) * self._lengths**self._power).max())
-        return float(floor_to_powers(largest)) if largest > _TINY else 1.0
-
-    def _price_in_units(
-        self,
-        c: np.ndarray,
-        floor: float,
-        found: float,
-        tol: float,
-        count: int,
-        work: float,
-        near: float,
-        report: Callable[[float], None],
-    ) -> Pricing:
-        """`price_neurons` of coefficients whose terms are of size 1."""
         if self.exact:
-            return self._arrangement.price_neurons(c, count=count)
+            priced = self._arrangement.price_neurons(c, count=count)
+            return replace(
+                priced, values=unit * priced.values, upper_bound=unit * priced.upper_bound
+            )
         upper, proof = self.relax(c), BY_RELAXATION
         hopeless = self._work_left <= 0 or (work <= QUICK_WORK and not self._quick)
         # Branch and bound is for sums of ReLU: for squares the relaxation is all there is.
         if self._pricing == "local" or self._power == 2 or hopeless:
-            nothing = np.zeros((0, self._rays.directions.shape[1])), np.zeros(0)
-            return Pricing(*nothing, upper, BY_RELAXATION)
+            nothing = np.zeros((0, self._Z.shape[1])), np.zeros(0)
+            return Pricing(*nothing, unit * upper, proof)
         tree = ActivationBranchAndBound(
             self._rays.directions, self._rays.merge(c), floor=floor, tol=_PART_OF_TOLERANCE * tol
         )
@@ -153,11 +132,26 @@ class PricingBound:
             bound = tree.upper_bound() + lost
             if bound < upper:
                 upper, proof = bound, f"{tree.nodes:,} nodes"
-            report(upper)
+            report(unit * upper)
             if tree.best > max(found, floor) * (1 + 0.5 * tol):
                 break
         self._quick = tree.finished or tree.best > found
-        return Pricing(*select_distinct(tree.directions, tree.values, count), upper, proof)
+        best = select_distinct(tree.directions, unit * tree.values, count)
+        return Pricing(*best, unit * upper, proof)
+
+    def largest_response(self, c: np.ndarray, found: float = 0.0) -> float:
+        """The proved largest |sum_i c_i relu(u . z_i)^power|, where the whole arrangement is
+        visited; `found` is attained, and rounding may leave the bound below it.
+        """
+        priced = self.price_neurons(c, floor=0.0, found=found, tol=0.5, count=1)
+        return max(found, priced.upper_bound)
+
+    def _choose_unit(self, c: np.ndarray) -> float:
+        """A power of 2, which rounds nothing, in units of which the largest |c_i| |z_i| is of size
+        1: sums of tiny terms would be lost where they are squared.
+        """
+        largest = float((np.abs(c) * self._lengths**self._power).max())
+        return float(floor_to_powers(largest)) if largest > _TINY else 1.0
 
     def relax(self, c: np.ndarray) -> float:
         """A proved bound for prices c (n,) at once, by the quadratic relaxation."""

@@ -68,6 +68,28 @@ def price_locally(
     return U, values
 
 
+def draw_starts(Z: np.ndarray, random: np.random.Generator, *, samples: int, normal: int):
+    """Unit directions (k, D) to search from: the samples Z and their opposites, or a random
+    `samples` of these, where local maxima are near, and `normal` ones, which reach everywhere else.
+    """
+    rays = np.concatenate([Z, -Z])
+    if len(rays) > samples:
+        rays = rays[random.choice(len(rays), samples, replace=False)]
+    return unit_rows(np.concatenate([rays, random.normal(size=(normal, Z.shape[1]))]))
+
+
+def unit_rows(U: np.ndarray) -> np.ndarray:
+    """The rows of U (m, D) that have a direction, at length 1."""
+    lengths = np.linalg.norm(U, axis=1)
+    kept = (lengths > 0) & (lengths < np.inf)
+    return U[kept] / lengths[kept, None]
+
+
+def features(Z: np.ndarray, U: np.ndarray, power: int = 1) -> np.ndarray:
+    """The features relu(u_j . z_i)^power, shape (n, k), of neurons U (k, D)."""
+    return np.maximum(Z @ U.T, 0.0) ** power
+
+
 def weighted_sums(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int = 1) -> np.ndarray:
     """The sums sum_i c_i relu(u . z_i)^power, shape (k,), for each row u of U (k, D)."""
     return np.maximum(U @ Z.T, 0.0) ** power @ c

@@ -1,0 +1,94 @@
+"""What all problems over neurons share: the search for neurons at prices, and how a proof that none
+is worth more is begun.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ..pricing.best_directions import Pricing
+from ..pricing.bounds import PricingBound
+from ..pricing.local import draw_starts, price_locally
+from .falling_targets import NEAR, end_of_search, is_endless, work_before_targets
+from .options import Options
+
+
+class NeuronSearch:
+    """The search over samples Z (n, D) for unit neurons u of large value |sum_i c_i relu(u .
+    z_i)^power| at prices c (n,).
+
+    Attributes
+    ----------
+    exact : bool
+        Whether a proof visits every neuron.
+    endless : bool
+        Whether a proof goes on until it is done, however long that takes.
+    by_targets : bool
+        Whether bounds that stay open are improved by targets that fall (`FallingTargets`).
+    recent : ndarray of shape (k, D)
+        The neurons that were found last.
+    """
+
+    def __init__(self, Z: np.ndarray, power: int, options: Options):
+        self.Z, self.power, self.options = Z, power, options
+        self.tol, self.deadline = options.tol, options.deadline
+        self.random = np.random.default_rng(options.seed)
+        self.pricing = PricingBound(Z, power, options.pricing, options.deadline)
+        self.exact, self.endless = self.pricing.exact, is_endless(options)
+        self.by_targets = power == 1 and options.pricing != "local" and not self.exact
+        self.recent = np.zeros((0, Z.shape[1]))
+        self.restart_clock()
+
+    def restart_clock(self) -> None:
+        """Let a new search begin, which has a share of the time that is left."""
+        self._search_ends = end_of_search(self.options)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether search has had its share of the time, so that a proof is due."""
+        return time.monotonic() > self._search_ends
+
+    def find_neurons(
+        self, c: np.ndarray, known: np.ndarray, *, samples: int, normal: int, count: int
+    ) -> float:
+        """Search from known neurons, the recent ones, and new starts, as `draw_starts` counts them;
+        keeps `count` as `recent`, and returns the largest value found.
+        """
+        drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
+        starts = np.concatenate([known, self.recent, drawn])
+        self.recent, values = price_locally(
+            self.Z, c, starts, count=count, power=self.power, deadline=self.deadline
+        )
+        return float(np.abs(values).max(initial=0.0))
+
+    def bound_neurons(
+        self,
+        c: np.ndarray,
+        *,
+        floor: float,
+        found: float,
+        attained: float,
+        count: int,
+        work: float | None = None,
+        report: Callable[[float], None] = lambda upper: None,
+    ) -> Pricing:
+        """Bound the value of all neurons, as `PricingBound.price_neurons`. Where targets follow,
+        that takes a second or so, or goes on until the bound is near what is `attained`.
+        """
+        if work is None:
+            work = work_before_targets(self.deadline) if self.by_targets else np.inf
+        return self.pricing.price_neurons(
+            c,
+            floor=floor,
+            found=found,
+            tol=self.tol,
+            count=count,
+            work=work,
+            near=NEAR * attained,
+            report=report,
+        )
+
+    def targets_pay(self, upper: float, attained: float) -> bool:
+        """Whether a bound is so far from the value that is attained that targets improve it."""
+        return self.by_targets and upper > NEAR * attained

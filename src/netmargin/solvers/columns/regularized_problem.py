@@ -1,0 +1,202 @@
+"""The least mean loss with a price on the variation norm as a problem of column generation.
+
+In units of unit-norm samples and features. Neurons are priced at the slopes p of the loss, and all
+weights are optimized by Newton's method (`optimize_weights`). Where no neuron has |mean_i p_i
+relu(u . z_i)^power| above the cost, the conjugate of the loss at p is a lower bound.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...result import Bracket
+from ..pricing.best_directions import Pricing
+from ..pricing.bounds import BY_RELAXATION
+from ..pricing.local import features, weighted_sums
+from .engine import Patience
+from .falling_targets import FallingTargets
+from .losses import Loss
+from .neuron_search import NeuronSearch
+from .newton import Objective, optimize_weights
+from .options import Options
+
+# The numbers of rounds and starts were set by trial; no proof depends on them.
+
+_COLUMNS_PER_ROUND = 32
+"""Neurons added per round: more save rounds, but make the quadratic programs larger."""
+_SAMPLES, _NORMAL = 896, 128
+"""Starts of local search in a round."""
+_PATIENCE, _PROGRESS = 5, 0.01
+"""Rounds in a row that improve the objective by less than 1% of the tolerance, after which rounding
+is taken for the reason.
+"""
+_MOST_ROUNDS = 500
+"""An emergency brake: runs that still improve after so many rounds end as if they had stalled."""
+_RELATIVE_TIE = 1e-14
+"""Objectives that differ by less are equal up to rounding: the one with fewer neurons is kept."""
+_RELATIVE_ROUNDING = 1e-12
+"""Room for the rounding of the scale by which dual weights are made feasible."""
+
+
+class RegularizedProblem(NeuronSearch):
+    """A `ColumnProblem`: hand it to `generate_columns`, then read the attributes below.
+
+    Attributes
+    ----------
+    U, s : ndarray of shape (k, D), (k,)
+        Unit directions and output signs of the neurons.
+    A : ndarray of shape (n, k)
+        Their outputs s_j relu(u_j . z_i)^power.
+    alphas : ndarray of shape (k,)
+        Their weights, >= 0.
+    objective : float
+        Mean loss + cost sum alphas, recomputed in float64.
+    lower, dual, proof : float, ndarray of shape (n,), str
+        The proved lower bound of the objective, the slopes that prove it, and how.
+    """
+
+    zero = None
+
+    def __init__(
+        self,
+        Z: np.ndarray,
+        loss: Loss,
+        cost: float,
+        options: Options,
+        *,
+        power: int = 1,
+        enough: float = 0.0,
+    ):
+        """`enough` is a gap to what search believes at which it ends though nothing is proved."""
+        super().__init__(Z, power, options)
+        self.by_targets &= not self.endless
+        self._loss, self._cost, self._enough = loss, cost, enough
+        self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
+        self.alphas, self.objective = np.zeros(0), loss.mean(np.zeros(len(Z)))
+        self.lower, self.dual, self.proof = 0.0, np.zeros(len(Z)), "nothing"
+        self._searched, self._rounds = np.inf, 0
+        ones = np.ones(len(Z))
+        # All samples have slopes, so that targets are proved at these.
+        self._targets = FallingTargets(Z, ones, ones, options, sparse=False)
+        self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
+        self._patience.count_round(self.objective)
+
+    @property
+    def bracket(self) -> Bracket:
+        """The proved bound, and the objective that is attained."""
+        return Bracket(self.lower, self.objective)
+
+    @property
+    def searched_bracket(self) -> Bracket:
+        """The same with the bound by the largest value that search found."""
+        return Bracket(max(self.lower, self._searched_bound()), self.objective)
+
+    def start(self) -> np.ndarray:
+        """Neurons of large value at the slopes of f = 0."""
+        return self.search()
+
+    def solve(self, neurons: np.ndarray) -> None:
+        """Add neurons, and optimize all weights."""
+        self._rounds += 1
+        self._add(neurons)
+        objective = Objective(self.A, self._loss, self._cost)
+        for alphas in optimize_weights(objective, self.alphas, self.deadline):
+            value = objective.value(alphas)
+            fewer = np.count_nonzero(alphas) < np.count_nonzero(self.alphas)
+            tie = value <= self.objective * (1 + _RELATIVE_TIE)
+            if value < self.objective or (fewer and tie):
+                self.alphas, self.objective = alphas, value
+        self._patience.count_round(self.objective)
+
+    def search(self) -> np.ndarray:
+        """Find neurons of large value at the slopes."""
+        used, prices = self.U[self.alphas > 0], self._slopes() / len(self.Z)
+        largest = self.find_neurons(
+            prices, used, samples=_SAMPLES, normal=_NORMAL, count=_COLUMNS_PER_ROUND
+        )
+        self._searched = max(largest, self._cost)
+        return self.recent
+
+    def proof_is_due(self) -> bool:
+        """Whether search says that the bracket may close, or the weights no longer improve."""
+        may_close = self.objective - self._searched_bound() <= 0.5 * self.tol * self.objective
+        return may_close or self.is_late or self._patience.idle > 0
+
+    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
+        """Prove a bound at the slopes."""
+        p = self._slopes()
+        found = self.bound_neurons(
+            p / len(p),
+            floor=self._cost,
+            found=self._searched,
+            attained=self._searched,
+            count=_COLUMNS_PER_ROUND,
+            report=lambda largest: report(Bracket(self._bound(p, largest), self.objective), ""),
+        )
+        self._offer(p, found.upper_bound, found.proof)
+        self.restart_clock()
+        if not self.targets_pay(found.upper_bound, self._searched):
+            return found.directions
+        return np.concatenate([found.directions, self._prove_by_targets(p, found, report)])
+
+    def _prove_by_targets(
+        self, p: np.ndarray, found: Pricing, report: Callable[[Bracket, str], None]
+    ) -> np.ndarray:
+        """Improve the bound at the slopes p by targets that fall; returns the neurons met."""
+        self._targets.begin(p / len(p), self._searched, found.directions)
+        return self._targets.improve(
+            upper=found.upper_bound,
+            lower=self._cost,
+            tol=self.tol,
+            offer=lambda proof: self._offer(p, proof.largest, proof.words),
+            report=lambda line: report(self.bracket, line),
+        )
+
+    def select(self, found: np.ndarray) -> np.ndarray | None:
+        """All of them, as long as the objective falls by what is worth a round."""
+        over = self._patience.is_over or self._rounds >= _MOST_ROUNDS
+        learned = self._enough and self.objective - self._searched_bound() <= self._enough
+        return None if over or learned else found
+
+    def finish(self, *, early: bool) -> None:
+        """Take a relaxed bound, which costs nothing, where no proof was reached."""
+        if self.lower == 0:
+            p = self._slopes()
+            self._offer(p, self.pricing.relax(p / len(p)), BY_RELAXATION)
+
+    def _slopes(self) -> np.ndarray:
+        """The slopes (n,) of the loss at the present weights: the dual candidates."""
+        return self._loss.slopes(self.A @ self.alphas)
+
+    def _searched_bound(self) -> float:
+        """The bound at the slopes, if search found the largest value there."""
+        return self._bound(self._slopes(), self._searched)
+
+    def _scale(self, p: np.ndarray, largest: float) -> np.ndarray:
+        """The multiple of p that proves most among those where no neuron is worth more than its
+        cost.
+        """
+        return p * self._loss.scale(p, self._cost / largest if largest > 0 else np.inf)
+
+    def _bound(self, p: np.ndarray, largest: float) -> float:
+        """What slopes p prove if neurons have at most this value."""
+        return self._loss.conjugate(self._scale(p, largest))
+
+    def _offer(self, p: np.ndarray, largest: float, proof: str) -> None:
+        """Keep the slopes p, where all neurons have at most this value, if their bound is best."""
+        largest = largest * (1 + _RELATIVE_ROUNDING)
+        bound = self._bound(p, largest)
+        if bound > self.lower:
+            self.lower, self.dual, self.proof = bound, self._scale(p, largest), proof
+
+    def _add(self, U: np.ndarray) -> None:
+        """Add neurons, each with the output sign that pays, to those that have weight."""
+        kept = self.alphas > 0
+        signs = np.where(weighted_sums(self.Z, self._slopes(), U, self.power) >= 0, 1.0, -1.0)
+        # All at once, so that they fit each other wherever Ctrl-C arrives.
+        self.U, self.s, self.A, self.alphas = (
+            np.concatenate([self.U[kept], U]),
+            np.concatenate([self.s[kept], signs]),
+            np.hstack([self.A[:, kept], signs * features(self.Z, U, self.power)]),
+            np.concatenate([self.alphas[kept], np.zeros(len(U))]),
+        )
