@@ -39,12 +39,11 @@ def f1_max_margin(
     power: int = 1,
     n_jobs: int | None = None,
 ) -> VariationNormSolution:
-    """The largest margin in the unit ball of the variation norm of two-layer ReLU nets.
+    """The best margin that two-layer ReLU nets of any width can have, with a proved upper bound.
 
     gamma_1 = max over probability measures nu on the unit sphere of (a, b) of min_n y_n int b
-    relu(a . x~_n) d nu(a, b), where x~ is x, or (x, 1) with a bias. It equals the best q_min /
-    ||theta||^2 of two-layer nets of width at least n. The returned margin is recomputed in float64
-    from the returned net; the upper bound is proved.
+    relu(a . x~_n) d nu(a, b), where x~ is x, or (x, 1) with a bias: the best q_min / ||theta||^2 of
+    nets of width at least n. Divide the normalized margin of your net by it.
 
     Parameters
     ----------
@@ -59,40 +58,32 @@ def f1_max_margin(
         Relative gap between margin and upper bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned, as it is at Ctrl-C. Where no net
-        found until then separates the samples, it is the one of least squares over the neurons
-        found, with a negative margin. No limit by default.
+        found until then separates the samples, it is one of least squares, with a negative margin.
+        No limit by default.
     pricing : {"auto", "complete", "local"}
-        How it is proved that no neuron is missing; neurons are found by local search in any case.
-        For points of rank at most 4 "complete" visits the whole arrangement of their hyperplanes.
-        Above rank 4 branch and bound over activation patterns proves the optimum where it rests on
-        few samples; elsewhere targets are proved that fall towards the margin, each by dual weights
-        on few samples and a search tree. "complete" goes on until the proof is done or the time is
-        up, "auto" for some seconds (until the time is up, if there is a limit). "local" does
-        not try, and bounds the margin by a relaxation, valid but loose. "auto" takes the
-        arrangement where it is affordable: rank 4 up to 125 samples (half a minute), rank 3 up to
-        1,400, rank 2 always.
+        What is proved. "auto": as much as some seconds allow, or `time_limit`. "complete": all,
+        however long that takes. "local": only a loose bound, at once, if you need the net alone.
+        The margin is closed to the tolerance at any rank up to 2, at rank 3 up to 1,400 samples, at
+        rank 4 up to 125 ("complete" lifts these numbers); above that where it rests on few samples.
     neurons : array_like of shape (k, d), or (k, d + 1) with a bias, optional
-        Directions to begin with, for instance `other_solution.atoms[:, :-1]` or the first layer of
-        a net.
+        Directions to begin with, for instance the first layer of a net.
     seed : int, default 0
-        Seed of the starts of local search.
+        Seed of the search for neurons.
     progress : bool, default False
         Whether to show rounds, margin and the bound as they come.
     power : {1, 2}
         2 stands for squared ReLU: measures on unit a and signs eps, with feature eps relu(a .
-        x~)^2 (the S-ReLU of Chizat and Bach 2020, Section 2). There "complete" means the
-        arrangement, and what lies above rank 4 has a relaxed bound only.
+        x~)^2 (the S-ReLU of Chizat and Bach 2020, Section 2). Above rank 4 its bound is loose.
     n_jobs : int, optional
-        Threads that prove targets, one by default, -1 for all cores: only time depends on them.
+        Threads for proofs, one by default, -1 for all cores: only time depends on them.
 
     Returns
     -------
     VariationNormSolution
-        A probability measure of k neurons (`atoms`, float64 of shape (k, D)), its `margin`, the
-        proved `upper_bound` with dual weights of shape (n,), and a status; `certified` means that
-        their gap is within `tol`. Data that no such net separates give margin 0, dual weights that
-        prove it, and a `note` that names the samples which contradict each other, if there are
-        any, and a soft margin to take instead.
+        A probability measure of k neurons (`atoms`, float64 of shape (k, D)), its `margin`,
+        recomputed from them, the `upper_bound` with dual weights of shape (n,), and a status. Data
+        that no such net separates give margin 0, dual weights that prove it, and a `note` that
+        names samples which contradict each other and a soft margin to take instead.
 
     Raises
     ------
@@ -223,32 +214,16 @@ def f1_soft_margin(
 
     Parameters
     ----------
-    X : array_like of shape (n, d)
-        Inputs; computations are in float64.
-    y : array_like of shape (n,)
-        Labels {-1, +1} or {0, 1}.
+    X, y
+        As in `f1_max_margin`.
     C : float, default 1.0
         Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; at 1 / mean |x~| a single
         sample is just worth a neuron. Contradictory labels with C |x| above 1e5 are beyond the
         precision of the linear program (status STALLED; the bracket is valid).
     sample_weight : array_like of shape (n,), optional
         Factors > 0 of C, one per sample; 1 by default.
-    bias : bool, default True
-        Whether neurons have a bias.
-    tol : float, default 1e-6
-        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
-    time_limit : float, optional
-        Seconds after which the best bracket so far is returned. No limit by default.
-    pricing : {"auto", "complete", "local"}
-        How it is proved that no neuron is missing, as in `f1_max_margin`.
-    neurons : array_like of shape (k, d), or (k, d + 1) with a bias, optional
-        Directions to begin with.
-    seed : int, default 0
-        Seed of the starts of local search.
-    progress : bool, default False
-        Whether to show rounds and the bracket as they come.
-    n_jobs : int, optional
-        Threads that prove targets, as in `f1_max_margin`.
+    bias, tol, time_limit, pricing, neurons, seed, progress, n_jobs
+        As in `f1_max_margin`; the tolerance is that of the objective and its lower bound.
 
     Returns
     -------

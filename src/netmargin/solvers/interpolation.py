@@ -166,16 +166,8 @@ def min_norm_interpolation(
     tol : float, default 1e-6
         Relative gap between norm and lower bound up to which the status is OPTIMAL. For l1 the
         rounding of float64 sets the limit: about 1e-9, and more where points nearly coincide.
-    time_limit : float, optional
-        Seconds after which the best bracket so far is returned (l1). No limit by default.
-    pricing : {"auto", "complete", "local"}
-        How it is proved that no neuron is missing, as in `f1_max_margin` (l1).
-    seed : int, default 0
-        Seed of the starts of local search (l1).
-    progress : bool, default False
-        Whether to show rounds and the bracket as they come (l1).
-    n_jobs : int, optional
-        Threads that prove targets, as in `f1_max_margin` (l1).
+    time_limit, pricing, seed, progress, n_jobs
+        As in `f1_max_margin` (l1).
 
     Returns
     -------

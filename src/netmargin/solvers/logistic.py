@@ -44,28 +44,12 @@ def f1_logistic(
 
     Parameters
     ----------
-    X : array_like of shape (n, d)
-        Inputs; computations are in float64.
-    y : array_like of shape (n,)
-        Labels {-1, +1} or {0, 1}.
+    X, y
+        As in `f1_max_margin`.
     regularization : float
         Price of a unit of ||theta||^2, > 0.
-    bias : bool, default True
-        Whether neurons have a bias.
-    tol : float, default 1e-6
-        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
-    time_limit : float, optional
-        Seconds after which the best bracket so far is returned. No limit by default.
-    pricing : {"auto", "complete", "local"}
-        How it is proved that no neuron is missing, as in `f1_max_margin`.
-    seed : int, default 0
-        Seed of the starts of local search.
-    progress : bool, default False
-        Whether to show rounds and the bracket as they come.
-    power : {1, 2}
-        2 stands for squared ReLU, as in `f1_max_margin`.
-    n_jobs : int, optional
-        Threads that prove targets, as in `f1_max_margin`.
+    bias, tol, time_limit, pricing, seed, progress, power, n_jobs
+        As in `f1_max_margin`; the tolerance is that of the objective and its lower bound.
 
     Returns
     -------

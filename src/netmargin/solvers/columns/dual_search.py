@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..pricing.local import draw_starts, price_locally, unit_rows
+from ..pricing.local import price_locally, unit_rows
 from .falling_targets import FallingTargets
 from .master import MarginConstraints
 from .neuron_search import NeuronSearch
@@ -39,20 +39,9 @@ exponentially with their number, if local search sees no harm in it.
 class DualSearch(NeuronSearch):
     """The dual weights of one problem, the neurons that are valuable at them, and their bounds.
 
-    Attributes
-    ----------
-    t : float
-        The largest t that was attained, recomputed in float64.
-    upper : float
-        The proved upper bound of t.
-    dual : ndarray of shape (n,)
-        The dual weights that prove `upper`.
-    proof : str
-        How, in words.
-    centre : ndarray of shape (n,)
-        The best dual weights known, by the values that search found.
-    local_upper : float
-        The largest value of a neuron that search found at `centre`; it proves nothing.
+    The largest t that is attained is at most `upper`, proved by the weights `dual` (n,), as `proof`
+    says. At `centre` (n,), the best weights known, search found no neuron of a value above
+    `local_upper`, which proves nothing.
     """
 
     def __init__(
@@ -91,10 +80,6 @@ class DualSearch(NeuronSearch):
         rows = self.restricted.rows
         w = np.linalg.lstsq(self.Z, rows.signs * rows.target, rcond=None)[0]
         return unit_rows(np.array([w, -w]))
-
-    def draw_starts(self, count: int) -> np.ndarray:
-        """About `count` unit directions, half of them samples or their opposites."""
-        return draw_starts(self.Z, self.random, samples=count // 2, normal=count - count // 2)
 
     def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
         """Neurons of large value at these dual weights, found by local search."""

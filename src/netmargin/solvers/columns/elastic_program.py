@@ -5,7 +5,7 @@ has a solution.
 import numpy as np
 from scipy import sparse
 
-from .simplex import Simplex
+from .simplex import PRIMAL, Simplex
 
 _ITERATIONS_PER_ROW, _LEAST_ITERATIONS = 20, 100
 """Limit of iterations, per row and added to it: rounds take a few per row, but on nearly degenerate
@@ -22,13 +22,6 @@ class ElasticProgram:
     largest dual weight of the problem without slacks, both have the same solutions. The simplex
     method restarts from the last basis. Its answers are candidates: the caller recomputes norms and
     bounds.
-
-    Parameters
-    ----------
-    target : ndarray of shape (n,)
-        Values to be taken.
-    slack_cost : float
-        Cost of a unit of slack.
     """
 
     def __init__(self, target: np.ndarray, slack_cost: float):
@@ -38,10 +31,7 @@ class ElasticProgram:
             simplex_scale_strategy=0,
             # Dense columns leave presolve nothing to find, and it knows no time limit.
             presolve="off",
-            # The primal simplex method stays feasible when columns are added.
-            simplex_strategy=4,
-            primal_feasibility_tolerance=1e-10,
-            dual_feasibility_tolerance=1e-10,
+            **PRIMAL,
             simplex_iteration_limit=_ITERATIONS_PER_ROW * self._samples + _LEAST_ITERATIONS,
         )
         self._program.add_rows(sparse.csr_matrix((self._samples, 0)), target, target)

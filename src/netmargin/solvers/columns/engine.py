@@ -23,20 +23,11 @@ class ColumnProblem(Protocol):
 
     Whatever moment Ctrl-C arrives at, `bracket` is valid and what attains it is whole: both change
     by one assignment each.
-
-    Attributes
-    ----------
-    deadline : float
-        Time (time.monotonic) at which the search ends.
-    tol : float
-        Relative gap at which it ends.
-    exact : bool
-        Whether a proof visits every neuron, so that a bound which stays open is rounding.
     """
 
-    deadline: float
-    tol: float
-    exact: bool
+    deadline: float  # time (time.monotonic) at which the search ends
+    tol: float  # relative gap at which it ends
+    exact: bool  # whether a proof visits every neuron, so that a bound which stays open is rounding
 
     @property
     def zero(self) -> float | None:
@@ -81,15 +72,7 @@ class ColumnProblem(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """How a search ended.
-
-    Attributes
-    ----------
-    status : Status
-        Why it ended, for `judge_bracket`.
-    rounds : int
-        The number of restricted problems that were solved.
-    """
+    """How a search ended: why, for `judge_bracket`, and after how many restricted problems."""
 
     status: Status
     rounds: int
@@ -106,23 +89,8 @@ def generate_columns(
     """Generate columns until the bracket is closed, or as far as time and precision allow.
 
     At the deadline, and at Ctrl-C, the problem holds the best so far; a second Ctrl-C ends the
-    search for a better bound that follows the first.
-
-    Parameters
-    ----------
-    problem : ColumnProblem
-        What is solved; it holds the answer afterwards.
-    progress : bool
-        Whether rounds and the bracket that search knows of are shown as they come.
-    title : str
-        What is shown before them.
-    in_units : callable
-        Turns a bracket of the problem into the units of the caller.
-
-    Returns
-    -------
-    Ending
-        How it ended, and after how many rounds.
+    search for a better bound that follows the first. Progress is shown after `title`, with the
+    bracket that search knows of, which `in_units` turns into the units of the caller.
     """
     with Progress(progress, title) as display:
         search = _Search(problem, display, in_units)
@@ -187,19 +155,8 @@ class _Search:
 
 
 class Patience:
-    """Counts the rounds since a number fell that ought to fall.
-
-    Parameters
-    ----------
-    rounds : int
-        Rounds without progress after which it is over.
-    progress : float
-        The relative decrease that counts as progress.
-
-    Attributes
-    ----------
-    idle : int
-        Rounds since the last progress.
+    """Counts the `idle` rounds since a number fell by the part `progress` of it; after `rounds` of
+    them it is over.
     """
 
     def __init__(self, rounds: int, progress: float):

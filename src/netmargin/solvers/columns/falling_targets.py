@@ -68,9 +68,10 @@ NEAR = 1.35
 instead. In some seconds it proves 60 normal points in 8 dimensions to 1%, and targets to 10%; of
 100 points in 10 dimensions it leaves a factor of 2.4, and targets one of 1.3.
 """
-_LOOK_EVERY, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
-"""Seconds between two looks at how far a tree is; the nodes from which on what is closed says how
-much is left; and how much longer than it may take a tree may seem to take.
+_SECONDS_BETWEEN, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
+"""Seconds between two measurements of how far a tree is; nodes from which on the closed part
+says how long the rest takes, and the least such part; and how many times the seconds that are
+left a tree may seem to take.
 """
 _LARGE_PART = 0.05
 """The part of the time that is left which any tree may take: its first samples say little of the
@@ -105,17 +106,7 @@ def work_before_targets(deadline: float) -> float:
 
 @dataclass(frozen=True)
 class Proof:
-    """Dual weights and what they prove.
-
-    Attributes
-    ----------
-    dual : ndarray of shape (n,)
-        The weights.
-    largest : float
-        The proved bound of the response of any neuron.
-    words : str
-        How, in words.
-    """
+    """Dual weights (n,), the proved bound of the response of any neuron, and how, in words."""
 
     dual: np.ndarray
     largest: float
@@ -124,29 +115,10 @@ class Proof:
 
 class FallingTargets:
     """A search for bounds at dual weights p >= 0 with p . target = 1, whose response to a unit
-    neuron u is sum_i p_i signs_i relu(u . z_i).
+    neuron u is sum_i p_i signs_i relu(u . z_i), as in `MarginConstraints`.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, D)
-        The samples.
-    signs, target : ndarray of shape (n,)
-        As in `MarginConstraints`, with `slack_cost`.
-    slack_cost : float
-        Cost of a unit of slack.
-    options : Options
-        Deadline, pricing and seed; "auto" without a deadline takes some seconds in all.
-    sparse : bool
-        Whether weights on few samples are chosen; otherwise they are those that `begin` takes.
-
-    Attributes
-    ----------
-    signs : ndarray of shape (n,)
-        The signs, as given.
-    neurons : ndarray of shape (k, D)
-        All neurons met so far.
-    nodes : int
-        Nodes of all trees.
+    Where not `sparse`, weights are those that `begin` takes; "auto" without a deadline takes some
+    seconds in all. `neurons` (k, D) are all that were met, and `nodes` counts those of all trees.
     """
 
     def __init__(
@@ -230,8 +202,8 @@ class FallingTargets:
         """Grow a tree until it ends, or is seen not to end in time; reports begin with `title`."""
         started, before = time.monotonic(), self.nodes
         while True:
-            look = min(self._deadline, time.monotonic() + _LOOK_EVERY)
-            outcome = tree.grow(look, self._last - self.nodes)
+            pause = min(self._deadline, time.monotonic() + _SECONDS_BETWEEN)
+            outcome = tree.grow(pause, self._last - self.nodes)
             self.nodes, seconds = before + tree.nodes, time.monotonic() - started
             if outcome is not Outcome.UNFINISHED:
                 self._tree_seconds = seconds

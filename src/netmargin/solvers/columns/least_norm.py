@@ -54,23 +54,12 @@ product that leads to the units of the caller.
 
 
 class LeastNormProblem(NeuronSearch):
-    """A `ColumnProblem`: hand it to `generate_columns`, then read the attributes below.
+    """A `ColumnProblem` for unit rows Z (n, D), no two of them equal, and values `target` (n,), the
+    largest of absolute value 1.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, D)
-        Unit rows, no two of them equal.
-    target : ndarray of shape (n,)
-        Values, the largest of absolute value 1.
-    options : Options
-        Tolerance, deadline, pricing and seed.
-
-    Attributes
-    ----------
-    best : RestrictedNorm
-        The function of least norm over the neurons found, and its norm.
-    lower, dual, proof : float, ndarray of shape (n,), str
-        The proved bound dual . target, where dual has response at most 1, and how that was proved.
+    Hand it to `generate_columns`, then read `best`, the function of least norm that was found, and
+    the proved bound `lower` = dual . target, where the weights `dual` (n,) have response at most 1,
+    as `proof` says.
     """
 
     zero = None

@@ -17,6 +17,7 @@ import numpy as np
 from ...core.matrices import SolverData
 from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
+from ..pricing.local import draw_starts
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
 from .engine import Patience
 from .master import MarginConstraints
@@ -35,8 +36,8 @@ _PATIENCE, _PROGRESS = 6, 1e-3
 exhausted and a proof is tried; also the proofs that may fail to help before the run ends.
 """
 _FIRST_PROOF_GAP, _NEXT_PROOF_GAP = 0.03, 0.3
-"""Above rank 4 branch and bound takes a first look once the gap is 3%, where few activation
-patterns remain open, and again each time the gap fell to 0.3 of what it was: a few looks in all.
+"""Above rank 4 branch and bound is tried for a moment once the gap is 3%, where few activation
+patterns remain open, and again each time the gap fell to 0.3 of what it was: a few times in all.
 """
 _POLISH_EVERY, _POLISH_GAP = 5, 1e-2
 """Neurons are moved by a cone program, dearer than a round, once the activation patterns are nearly
@@ -97,7 +98,9 @@ class MarginProblem(DualSearch):
         """The neurons of the caller, those of a linear function, directions at random, and neurons
         of large value at even dual weights, or at those where an ascended net ends.
         """
-        others = [self.recent, self.fit_linear_neurons(), self.draw_starts(COLUMNS_PER_ROUND)]
+        half = COLUMNS_PER_ROUND // 2
+        drawn = draw_starts(self.Z, self.random, samples=half, normal=half)
+        others = [self.recent, self.fit_linear_neurons(), drawn]
         if self._ascends and time.monotonic() < self.deadline:
             self._last_dual = self._ascend(_FIRST_ASCENT)
         return np.concatenate([*others, self.search_at(self._last_dual)])

@@ -7,7 +7,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from .simplex import Simplex
+from .simplex import PRIMAL, Simplex
 
 _ITERATIONS_PER_ROW = 10
 """Limit of iterations: rounds take a few per row; on nearly degenerate data the simplex method can
@@ -22,19 +22,10 @@ class MarginConstraints:
     Weights and slacks share a mass of 1, a unit of slack costs slack_cost (no slack where that is
     infinite). So 1 / max t is the smallest sum w + slack_cost sum slack at which the rows hold with
     t = 1: maximum margin and soft margin are one problem.
-
-    Attributes
-    ----------
-    signs : ndarray of shape (n,)
-        The labels, -1 or +1.
-    target : ndarray of shape (n,)
-        What each labelled output must reach, in units of t.
-    slack_cost : float
-        Cost of a unit of slack; no slack where it is infinite.
     """
 
-    signs: np.ndarray
-    target: np.ndarray
+    signs: np.ndarray  # (n,): the labels, -1 or +1
+    target: np.ndarray  # (n,): what each labelled output must reach, in units of t
     slack_cost: float = np.inf
 
 
@@ -49,12 +40,7 @@ class MasterLP:
     def __init__(self, rows: MarginConstraints):
         self._samples, infinity = len(rows.target), highspy.kHighsInf
         self._program = Simplex(
-            # The primal simplex method stays feasible when columns are added.
-            simplex_strategy=4,
-            # HiGHS allows no tolerances below 1e-10.
-            primal_feasibility_tolerance=1e-10,
-            dual_feasibility_tolerance=1e-10,
-            simplex_iteration_limit=_ITERATIONS_PER_ROW * self._samples,
+            **PRIMAL, simplex_iteration_limit=_ITERATIONS_PER_ROW * self._samples
         )
         self._program.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._program.add_rows(

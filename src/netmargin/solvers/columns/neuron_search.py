@@ -16,18 +16,7 @@ from .options import Options
 
 class NeuronSearch:
     """The search over samples Z (n, D) for unit neurons u of large value |sum_i c_i relu(u .
-    z_i)^power| at prices c (n,).
-
-    Attributes
-    ----------
-    exact : bool
-        Whether a proof visits every neuron.
-    endless : bool
-        Whether a proof goes on until it is done, however long that takes.
-    by_targets : bool
-        Whether bounds that stay open are improved by targets that fall (`FallingTargets`).
-    recent : ndarray of shape (k, D)
-        The neurons that were found last.
+    z_i)^power| at prices c (n,); the `recent` ones (k, D) were found last.
     """
 
     def __init__(self, Z: np.ndarray, power: int, options: Options):
@@ -35,7 +24,9 @@ class NeuronSearch:
         self.tol, self.deadline = options.tol, options.deadline
         self.random = np.random.default_rng(options.seed)
         self.pricing = PricingBound(Z, power, options.pricing, options.deadline)
+        # Whether a proof visits every neuron, and whether it goes on until it is done.
         self.exact, self.endless = self.pricing.exact, is_endless(options)
+        # Whether bounds that stay open are improved by targets that fall.
         self.by_targets = power == 1 and options.pricing != "local" and not self.exact
         self.recent = np.zeros((0, Z.shape[1]))
         self.restart_clock()

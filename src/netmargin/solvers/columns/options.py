@@ -12,27 +12,13 @@ from ...errors import ArgumentError
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a search over neurons, as `read_options` checks them.
+    """The options of a search over neurons, as `read_options` checks them."""
 
-    Attributes
-    ----------
-    tol : float
-        Relative gap at which to stop, between 0 and 1.
-    deadline : float
-        Time (time.monotonic) at which to stop; infinity for no limit.
-    pricing : str
-        How bounds are proved: "auto", "complete" or "local".
-    seed : int
-        Seed of the starts of local search.
-    threads : int
-        Threads that prove targets.
-    """
-
-    tol: float
-    deadline: float
-    pricing: str
-    seed: int
-    threads: int = 1
+    tol: float  # relative gap at which to stop, between 0 and 1
+    deadline: float  # time (time.monotonic) at which to stop; infinity for no limit
+    pricing: str  # "auto", "complete" or "local"
+    seed: int  # of the starts of local search
+    threads: int = 1  # that prove targets
 
 
 def read_options(tol, time_limit, pricing, seed, n_jobs=None) -> Options:

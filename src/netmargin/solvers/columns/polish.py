@@ -33,27 +33,9 @@ def polish_neurons(
     slack_cost sum slack <= 1, and v_j in cell j: <z_i, v_j> >= 0 on S_j and <= 0 elsewhere. On a
     cell, relu is linear, so this is convex; over all cells it is the whole problem.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, D)
-        Samples.
-    rows : MarginConstraints
-        The constraints on f.
-    active : ndarray of shape (k, n), bool
-        The sets S_j.
-    signs : ndarray of shape (k,)
-        The output signs s_j, -1 or +1.
-    walls : ndarray of shape (k, m), int, optional
-        Samples whose hyperplanes are kept as walls of cell j, all by default. Fewer are faster;
-        neurons may then leave their cells, which the caller's recomputed margins show.
-    deadline : float
-        Time (time.monotonic) at which to stop.
-
-    Returns
-    -------
-    tuple of ndarray
-        The v_j, shape (k, D), and dual weights of the samples, (n,), both as the solver gives them:
-        candidates, to the tolerance of the program.
+    `active` (k, n) holds the sets S_j, `signs` (k,) the s_j, `walls` (k, m) the samples whose
+    hyperplanes are kept as walls of cell j: with fewer neurons may leave their cells, which the
+    caller's recomputed margins show. Returns the v_j (k, D) and dual weights (n,), candidates both.
     """
     k, (n, dimension) = len(active), Z.shape
     slacks = n if np.isfinite(rows.slack_cost) else 0

@@ -39,20 +39,9 @@ _RELATIVE_ROUNDING = 1e-12
 
 
 class RegularizedProblem(NeuronSearch):
-    """A `ColumnProblem`: hand it to `generate_columns`, then read the attributes below.
-
-    Attributes
-    ----------
-    U, s : ndarray of shape (k, D), (k,)
-        Unit directions and output signs of the neurons.
-    A : ndarray of shape (n, k)
-        Their outputs s_j relu(u_j . z_i)^power.
-    alphas : ndarray of shape (k,)
-        Their weights, >= 0.
-    objective : float
-        Mean loss + cost sum alphas, recomputed in float64.
-    lower, dual, proof : float, ndarray of shape (n,), str
-        The proved lower bound of the objective, the slopes that prove it, and how.
+    """A `ColumnProblem`: hand it to `generate_columns`, then read the neurons U (k, D) with output
+    signs s (k,), outputs A (n, k) and weights `alphas` (k,), their `objective`, recomputed in
+    float64, and the bound `lower`, with the slopes `dual` (n,) that prove it, as `proof` says.
     """
 
     zero = None

@@ -42,15 +42,8 @@ _UNDERFLOW = 1e-280
 class RestrictedNorm:
     """The least norm over given neurons at which they take given values.
 
-    Attributes
-    ----------
-    U : ndarray of shape (k, D)
-        Neurons of the best function.
-    alphas : ndarray of shape (k,)
-        Their weights.
-    norm : float
-        sum |alphas|, at which the targets are reached to 1e-7, recomputed in float64; inf if there
-        is no such function yet.
+    The best function has neurons U (k, D) with weights `alphas` (k,) and reaches the targets to
+    1e-7; its `norm`, sum |alphas|, is inf where there is no such function yet.
     """
 
     def __init__(self, Z: np.ndarray, target: np.ndarray):
@@ -147,13 +140,8 @@ class RestrictedNorm:
 
         Some neurons have features A with an inverse X up to rounding, E = A X - 1. Their weights
         X (1 + E)^-1 r take values r, and sum to at most |X| |r| / (1 - |E|) in sums of columns.
-
-        Parameters
-        ----------
-        rows, values : ndarray of shape (n, D) and (n,)
-            Z and target times some lengths of 1/2 and more, without their rounding.
-        hidden : float
-            The most by which the values are off besides.
+        Rows (n, D) and values (n,) are Z and target times some lengths of 1/2 and more, without
+        their rounding; `hidden` is the most by which the values are off besides.
         """
         (n, D), dtype, eps = rows.shape, np.longdouble, float(np.finfo(float).eps)
         # Neurons of the search may not tell all samples apart; these bend at each.

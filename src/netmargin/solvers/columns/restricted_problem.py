@@ -33,20 +33,10 @@ _SMALLEST, _LARGEST = 1e-10, 1e12
 
 
 class RestrictedProblem:
-    """The largest t over weights of given neurons.
+    """The largest t over weights of given neurons: unit directions U (k, D) with output signs s
+    (k,) and columns A (n, k). Dual weights p are normalized to p . target = 1.
 
-    Attributes
-    ----------
-    U : ndarray of shape (k, D)
-        Unit directions of the neurons.
-    s : ndarray of shape (k,)
-        Their output signs.
-    A : ndarray of shape (n, k)
-        Their columns signs_i s_j relu(u_j . z_i)^power.
-    t : float
-        The best so far, attained and recomputed in float64.
-    weights : ndarray of shape (k,)
-        Weights of the neurons that attain t. Dual weights p are normalized to p . target = 1.
+    Their `weights` (k,) attain t, the best so far, recomputed in float64.
     """
 
     def __init__(self, Z: np.ndarray, rows: MarginConstraints, power: int):

@@ -7,6 +7,15 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+PRIMAL = {
+    "simplex_strategy": 4,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+"""Options of a program that grows by columns: the primal simplex method stays feasible when they
+are added; HiGHS allows no tolerances below 1e-10.
+"""
+
 
 class Simplex(highspy.Highs):
     """A linear program that grows, and is solved from its last basis; it never prints.

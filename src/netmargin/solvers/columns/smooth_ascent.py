@@ -45,15 +45,7 @@ _TINY = 1e-30
 
 @dataclass(frozen=True)
 class Ascent:
-    """How many neurons are moved, and how often.
-
-    Attributes
-    ----------
-    per_sample : int
-        Neurons for each sample, within limits.
-    steps : int
-        Gradient steps.
-    """
+    """How many neurons are moved for each sample, within limits, and in how many steps."""
 
     per_sample: int
     steps: int
@@ -70,21 +62,11 @@ class Ascent:
 
 @dataclass(frozen=True)
 class AscendedNet:
-    """The heaviest neurons of the net, and the weights of its smooth margin.
+    """The heaviest neurons of the net, and the weights of its smooth margin."""
 
-    Attributes
-    ----------
-    U : ndarray of shape (k, D)
-        Unit directions of the neurons.
-    s : ndarray of shape (k,)
-        Their output signs.
-    dual : ndarray of shape (n,)
-        The weights of the softmax, with sum 1.
-    """
-
-    U: np.ndarray
-    s: np.ndarray
-    dual: np.ndarray
+    U: np.ndarray  # (k, D): unit directions
+    s: np.ndarray  # (k,): output signs
+    dual: np.ndarray  # (n,): the weights of the softmax, with sum 1
 
 
 def ascend_margin(
@@ -94,25 +76,9 @@ def ascend_margin(
     random: np.random.Generator,
     deadline: float = math.inf,
 ) -> AscendedNet:
-    """Ascend the softmin of signs_i f(z_i) over ||a||^2 for f(z) = sum_j s_j |a_j| relu(a_j . z).
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, D)
-        The samples.
-    signs : ndarray of shape (n,)
-        Their labels, -1 or +1.
-    ascent : Ascent
-        The size of the net and the number of steps.
-    random : numpy.random.Generator
-        Draws the first directions; half of the output signs are negative.
-    deadline : float
-        Time (time.monotonic) at which to stop where the ascent has come to.
-
-    Returns
-    -------
-    AscendedNet
-        At most as many neurons as there are samples: as many as an optimal net may need.
+    """Ascend the softmin of signs_i f(z_i) over ||a||^2 for f(z) = sum_j s_j |a_j| relu(a_j . z),
+    to the deadline (time.monotonic); half of the output signs are negative. Returns at most as many
+    neurons as there are samples: as many as an optimal net may need.
     """
     normal = random.normal(size=(ascent.width(Z), Z.shape[1]))
     with torch.no_grad(), fitting_threads(float(normal.size * len(Z))):
