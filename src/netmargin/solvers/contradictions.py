@@ -31,31 +31,18 @@ _RELATIVE_COST = 10.0
 class Contradictions(Record):
     """Samples that no function of a class can label as asked.
 
-    Attributes
-    ----------
-    pairs : ndarray of shape (k, 2), int
-        Samples i < j with different labels whose features are equal, or positive multiples of each
-        other, one pair for each j that contradicts an earlier sample.
-    zeros : ndarray of shape (m,), int
-        Samples on which every function of the class is 0.
-    weights : ndarray of shape (n,), or None
-        Dual weights, >= 0 with sum 1, on a contradiction, whose sum of labelled features is 0; None
-        where nothing contradicts.
-    relation : str
-        How the features of the first pair are related.
-    known_to : str
-        Words for what the features are known to, where it is less than all digits.
-    opposites : ndarray of shape (l, 2), int
-        Samples x and -a x, a > 0, whatever their labels are: those of each line that lie opposite
-        to its first one. They are looked for where there is no bias and nothing contradicts yet.
+    The pairs (k, 2) are samples i < j with different labels whose features are equal, or positive
+    multiples of each other, one for each j that contradicts an earlier sample. The opposites (l, 2)
+    are samples x and -a x, a > 0, whatever their labels are: those of each line that lie opposite
+    to its first one, where there is no bias and no pair.
     """
 
     pairs: np.ndarray
-    zeros: np.ndarray
-    weights: np.ndarray | None
-    relation: str
+    zeros: np.ndarray  # (m,): samples on which every function of the class is 0
+    weights: np.ndarray | None  # (n,): >= 0 with sum 1, whose sum of labelled features is 0
+    relation: str  # how the features of the first pair are related
     opposites: np.ndarray
-    known_to: str = ""
+    known_to: str = ""  # what the features are known to, where it is less than all digits
 
     __repr__ = short_repr
 
@@ -77,7 +64,7 @@ class Contradictions(Record):
         tops = np.take_along_axis(Z, np.abs(Z).argmax(1)[:, None], 1)
         sizes = np.abs(tops[:, 0])
         zeros, pairs, relation = np.flatnonzero(sizes == 0), contradicting_pairs(Z, y), "equal"
-        opposites, weights = np.zeros((0, 2), dtype=int), None
+        opposites = np.zeros((0, 2), dtype=int)
         if not (bias or len(pairs) or len(zeros)):
             relation = (
                 "positive multiples of each other, on which functions without a bias agree in sign,"
@@ -85,11 +72,8 @@ class Contradictions(Record):
             pairs = _keep_parallel(contradicting_pairs(Z / np.abs(tops), y), Z, tops)
             lines = contradicting_pairs(Z / tops, tops[:, 0] > 0)
             opposites = _keep_parallel(lines, Z, tops)
-        if len(zeros):
-            weights = np.eye(1, len(Z), zeros[0])[0]
-        elif len(pairs):
-            weights = _balance(pairs[:1], np.ones(1), sizes)
-        elif relu and len(opposites):
+        weights = _refute(zeros, pairs, sizes)
+        if weights is None and relu and len(opposites):
             used = opposites[y[opposites[:, 0]] != y[opposites[:, 1]]]
             first = used[:, 0]
             found = find_contradiction(y[first, None] * Z[first]) if len(used) else None
@@ -102,7 +86,7 @@ class Contradictions(Record):
         rounding of K, so that the bound of their weights is to be judged.
         """
         lengths = np.sqrt(np.maximum(np.diag(K), 0.0))
-        zeros, weights = np.flatnonzero(lengths == 0), None
+        zeros = np.flatnonzero(lengths == 0)
         products = np.outer(lengths, lengths)
         near = ((1 - _NEAR) * products <= K) & (products > 0) & (y[:, None] != y[None, :])
         first, second = np.argmax(near, axis=0), np.arange(len(y))
@@ -110,14 +94,11 @@ class Contradictions(Record):
         pairs = np.column_stack([first, second])[found]
         ratio = lengths[pairs[0, 0]] / lengths[pairs[0, 1]] if len(pairs) else 1.0
         equal = abs(ratio - 1) < _EQUAL_LENGTHS
-        if len(zeros):
-            weights = np.eye(1, len(K), zeros[0])[0]
-        elif len(pairs):
-            weights = _balance(pairs[:1], np.ones(1), lengths)
         exact = len(pairs) and _is_parallel(K, *pairs[0])
         known_to = "" if exact else " within the rounding of the entries"
         relation = "equal" if equal else "multiples of each other"
         relation += f"{known_to} in the space of the kernel"
+        weights = _refute(zeros, pairs, lengths)
         return cls(pairs, zeros, weights, relation, np.zeros((0, 2), dtype=int), known_to)
 
     def note(self, dual: np.ndarray, remedy: str) -> str:
@@ -156,14 +137,6 @@ class Contradictions(Record):
 def contradicting_pairs(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Find pairs i < j, shape (k, 2), of equal rows with different labels: for each group of equal
     rows its first, i, with each row j that contradicts it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = np.array([[1.0], [2.0], [1.0], [2.0], [1.0]])
-    >>> contradicting_pairs(rows, np.array([1, 1, -1, 1, -1]))
-    array([[0, 2],
-           [0, 4]])
     """
     # Adding 0 turns -0 into 0.
     _, first, group = np.unique(rows + 0.0, axis=0, return_index=True, return_inverse=True)
@@ -200,6 +173,13 @@ def _multiply_in_parts(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.nda
     product, rounding = multiply_exactly(a, b)
     part, shift = np.frexp(product)
     return part, np.ldexp(rounding, -shift), np.where(product == 0, 0, first + second + shift)
+
+
+def _refute(zeros: np.ndarray, pairs: np.ndarray, sizes: np.ndarray) -> np.ndarray | None:
+    """Dual weights (n,) on a sample that is 0, or on the first pair; None without both."""
+    if len(zeros):
+        return np.eye(1, len(sizes), zeros[0])[0]
+    return _balance(pairs[:1], np.ones(1), sizes) if len(pairs) else None
 
 
 def _balance(pairs: np.ndarray, parts: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -45,9 +45,8 @@ class Interpolation(Solution):
     ----------
     norm : float
         Of the function that is returned, which misses the values by `residual`; inf where no such
-        f exists (status NOT_ATTAINABLE), or where none was found to 1e-7 of the largest |y| (the
-        status says why). That some f takes the very values with this norm, to the tolerance, is
-        proved where `certified`; elsewhere the least norm may be larger.
+        f exists (status NOT_ATTAINABLE), or where none was found to 1e-7 of the largest |y|. That
+        some f takes the very values with this norm is proved where `certified`.
     lower_bound : float
         Of the least norm, proved by `dual`; inf where no such f exists.
     residual : float
@@ -60,8 +59,7 @@ class Interpolation(Solution):
         How the search ended.
     dual : ndarray of shape (n,), float64
         Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1), or
-        norm 1 in the kernel (l2), to rounding. Where no f exists, they have responses of 0 but
-        dual . y > 0.
+        norm 1 in the kernel (l2), to rounding; where no f exists, responses 0 but dual . y > 0.
     seconds : float
         Time of the search.
     """
@@ -78,8 +76,8 @@ class Interpolation(Solution):
 
     @property
     def bracket(self) -> Bracket:
-        """The bracket [lower_bound, norm]: of the least norm, where the norm is certified, and else
-        of that of functions which take the values to `residual`; open where none was found.
+        """[lower_bound, norm]: of the least norm where it is certified; else of functions which
+        take the values to `residual`, open where none was found.
         """
         return Bracket(self.lower_bound, self.norm)
 
@@ -125,12 +123,8 @@ class KernelInterpolation(Interpolation):
 
     def decision_function(self, X) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""
-        return (
-            arc_cosine(
-                evaluation_inputs(X, self.inputs.shape[1], bias=self.bias), self.inputs, bias=False
-            )
-            @ self.coefficients
-        )
+        Z = evaluation_inputs(X, self.inputs.shape[1], bias=self.bias)
+        return arc_cosine(Z, self.inputs, bias=False) @ self.coefficients
 
 
 def min_norm_interpolation(
@@ -149,9 +143,9 @@ def min_norm_interpolation(
     """The ReLU function of least norm through the points (x_n, y_n), y real.
 
     norm="l1" is min sum_j |alpha_j| subject to sum_j alpha_j relu(u_j . x~_n) = y_n over any number
-    of unit directions u_j, by column generation: half the squared parameter norm of the two-layer
-    net of any width that interpolates with the least norm. norm="l2" is the least norm in F_2, of
-    nets with fixed uniform directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
+    of unit directions u_j: half the squared parameter norm of the two-layer net of any width that
+    interpolates with the least norm. norm="l2" is the least norm in F_2, of nets with fixed uniform
+    directions, sqrt(y' K^{-1} y) with the arc-cosine kernel K.
 
     Parameters
     ----------

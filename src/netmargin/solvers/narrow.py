@@ -71,13 +71,11 @@ class NarrowSolution(ReLUMeasure, MarginSolution):
 def narrow_max_margin(
     X, y, width: int, *, bias: bool = False, tol: float = 1e-6, time_limit: float | None = None
 ) -> NarrowSolution:
-    """The largest normalized margin of two-layer ReLU nets with few neurons.
+    """The largest normalized margin of two-layer ReLU nets with few neurons, for few samples.
 
     gamma*,m is the best q_min / ||theta||^2 of nets sum_j b_j relu(a_j . x~) with at most m =
-    `width` neurons, not convex in the neurons for m < n. Every choice of m neurons' signs and
-    activation patterns leaves a convex problem: max t with y_n sum_j s_j 1[n active for j] v_j .
-    x~_n >= t, v_j in its cell, sum_j |v_j| <= 1/2. All of them are solved, so it is for few samples
-    of rank 2: 2n cells with two signs, chosen m at a time.
+    `width` neurons. Every choice of their signs and activation patterns leaves a convex problem;
+    all are solved, which are 4n over m for samples of rank 2.
 
     Parameters
     ----------
@@ -107,14 +105,6 @@ def narrow_max_margin(
         For X or y of a wrong shape or kind, rank above 2, or more than 200,000 choices.
     ArgumentError
         For any other argument out of range.
-
-    Notes
-    -----
-    Weights p of the samples, >= 0 with sum 1, and multipliers c_j >= 0 of the walls of the cells
-    bound the margin for one choice of patterns by max_j |sum_n p_n y_n s_j 1[n active for j] x~_n +
-    sum_n c_jn sigma_jn x~_n| / 2, sigma_jn = +-1 the side of the wall. The cells cover the plane:
-    rank and order of their walls are decided in whole numbers. A choice for which some sample has
-    no active neuron of its label has margin 0 at most.
 
     Examples
     --------
@@ -271,8 +261,12 @@ def _solve_choice(
     Z: np.ndarray, least: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Solve the convex problem with these patterns and signs for samples that have to attain
-    `least` (n,) times t: its neurons v (m, D), an upper bound of t, and the weights (n,), with sum
-    1, of samples divided by `least` that prove it.
+    `least` (n,) times t: max t with y_n sum_j s_j 1[n active for j] v_j . x~_n >= least_n t, v_j in
+    its cell, sum_j |v_j| <= 1/2. Returns v (m, D), an upper bound of t, and the weights (n,), with
+    sum 1, of samples divided by `least` that prove it.
+
+    Weights p of the samples and multipliers c_j >= 0 of the walls bound t p . least by max_j |sum_n
+    p_n y_n s_j 1[n active for j] x~_n + sum_n c_jn sigma_jn x~_n| / 2, sigma_jn the wall's side.
     """
     n, D = Z.shape
     m = len(chosen)

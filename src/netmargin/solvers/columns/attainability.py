@@ -31,26 +31,15 @@ _MOST_EXACT = 40
 class Targets(Record):
     """The values that a function is asked to take, one for each ray.
 
-    Attributes
-    ----------
-    kept : ndarray of shape (m,), int
-        The sample that stands for each ray, without those whose values follow exactly from those
-        of others, as f(z) - f(-z) is linear.
-    directions : ndarray of shape (m, D)
-        The unit vectors of these samples.
-    values : ndarray of shape (m,)
-        The values of f there.
-    contradiction : ndarray of shape (n,), or None
-        Weights p with sum |p| = 1, response 0 to every neuron and p . y > 0, which prove that no
-        function takes the values; None where there are no such weights.
-    exact : bool
-        Whether a function that takes `values` takes all that is asked for, in exact arithmetic:
-        otherwise none may take them but to rounding.
+    The m rays have the samples `kept` (m,), without those whose values follow exactly from those of
+    others, as f(z) - f(-z) is linear. The `contradiction` (n,) are weights p with sum |p| = 1,
+    response 0 to every neuron and p . y > 0, which prove that no function takes the values. Where
+    `exact`, a function that takes `values` takes all that is asked for, in exact arithmetic.
     """
 
     kept: np.ndarray
-    directions: np.ndarray
-    values: np.ndarray
+    directions: np.ndarray  # (m, D): the unit vectors of these samples
+    values: np.ndarray  # (m,): the values of f there
     contradiction: np.ndarray | None
     exact: bool
 

@@ -10,8 +10,10 @@ from scipy.special import expit, xlog1py, xlogy
 
 from ...losses import Logistic
 
-_ROUNDING = 1e-12
-"""Room for the rounding of the mean of the terms of a bound: some 1e-16 per sample."""
+ROUNDING = 1e-12
+"""Covers the rounding of the mean of the terms of a bound, and of the scale by which dual weights
+are made feasible: some 1e-16 per sample.
+"""
 
 
 class Loss(Protocol):
@@ -61,7 +63,7 @@ class LogisticLoss:
         p = np.abs(p)
         # Where p is small, 1 - p has lost it, but its logarithm need not.
         entropy = -float((xlogy(p, p) + xlog1py(1 - p, -p)).mean())
-        return entropy * (1 - _ROUNDING)
+        return entropy * (1 - ROUNDING)
 
 
 class SquaredLoss:
@@ -86,5 +88,5 @@ class SquaredLoss:
 
     def conjugate(self, p: np.ndarray) -> float:
         # The terms may cancel, so that rounding is relative to their sizes.
-        hidden = _ROUNDING * (np.abs(p * self._y) + p**2).mean()
+        hidden = ROUNDING * (np.abs(p * self._y) + p**2).mean()
         return float((p * self._y - p**2 / 2).mean() - hidden)

@@ -1,7 +1,6 @@
 """The weights >= 0 of given neurons at the least mean loss plus cost, by Newton's method."""
 
 import time
-from dataclasses import dataclass
 
 import clarabel
 import numpy as np
@@ -28,13 +27,11 @@ _GONE = 1e-12
 """A weight below this part of the largest is 0 to the rounding of the step that led to it."""
 
 
-@dataclass(frozen=True)
 class Objective:
     """Mean loss + cost sum alphas over weights alphas (k,) of neurons with outputs A (n, k)."""
 
-    A: np.ndarray
-    loss: Loss
-    cost: float
+    def __init__(self, A: np.ndarray, loss: Loss, cost: float):
+        self.A, self.loss, self.cost = A, loss, cost
 
     def value(self, alphas: np.ndarray) -> float:
         """The objective at these weights, in float64."""

@@ -15,7 +15,7 @@ from ..pricing.bounds import BY_RELAXATION
 from ..pricing.local import features, weighted_sums
 from .engine import Patience
 from .falling_targets import FallingTargets
-from .losses import Loss
+from .losses import ROUNDING, Loss
 from .neuron_search import NeuronSearch
 from .newton import Objective, optimize_weights
 from .options import Options
@@ -34,8 +34,6 @@ _MOST_ROUNDS = 500
 """An emergency brake: runs that still improve after so many rounds end as if they had stalled."""
 _RELATIVE_TIE = 1e-14
 """Objectives that differ by less are equal up to rounding: the one with fewer neurons is kept."""
-_RELATIVE_ROUNDING = 1e-12
-"""Room for the rounding of the scale by which dual weights are made feasible."""
 
 
 class RegularizedProblem(NeuronSearch):
@@ -173,7 +171,7 @@ class RegularizedProblem(NeuronSearch):
 
     def _offer(self, p: np.ndarray, largest: float, proof: str) -> None:
         """Keep the slopes p, where all neurons have at most this value, if their bound is best."""
-        largest = largest * (1 + _RELATIVE_ROUNDING)
+        largest = largest * (1 + ROUNDING)
         bound = self._bound(p, largest)
         if bound > self.lower:
             self.lower, self.dual, self.proof = bound, self._scale(p, largest), proof

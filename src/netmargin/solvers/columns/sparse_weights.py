@@ -34,18 +34,9 @@ _NONE = 1e-9
 
 
 class SparseWeights:
-    """The program over dual weights p >= 0 with p . target = 1 and p_i <= slack_cost level.
-
-    Parameters
-    ----------
-    target : ndarray of shape (n,)
-        What p is normalized by.
-    slack_cost : float
-        Cost of a unit of slack, infinite where there is none.
-    weights : ndarray of shape (n,)
-        Dual weights to begin with.
-    unit : float
-        A typical level, so that the solver's tolerances mean the same for all problems.
+    """The program over dual weights p >= 0 with p . target = 1 and p_i <= slack_cost level, which
+    begins with `weights` (n,); `unit` is a typical level, so that the solver's tolerances mean the
+    same for all problems.
     """
 
     def __init__(self, target: np.ndarray, slack_cost: float, weights: np.ndarray, unit: float):
@@ -61,23 +52,12 @@ class SparseWeights:
     def solve(
         self, responses: np.ndarray, level: float, deadline: float = math.inf
     ) -> tuple[np.ndarray, float]:
-        """Find weights with few that are not 0 and responses up to `level`, or the least level that
-        is possible.
+        """Find weights (n,) with few that are not 0 and responses up to `level`, or the least level
+        that is possible; returns them and the level that they keep, the last ones where the solver
+        fails or the deadline (time.monotonic) comes.
 
-        Parameters
-        ----------
-        responses : ndarray of shape (n, k)
-            The responses of the known neurons to p are `responses`.T @ p; columns of earlier calls
-            come first.
-        level : float
-            What is wanted.
-        deadline : float
-            Time (time.monotonic) at which to stop.
-
-        Returns
-        -------
-        tuple of ndarray and float
-            The weights (n,), and the level that they keep; the last ones where the solver fails.
+        The responses of the known neurons are `responses`.T @ p; columns of earlier calls come
+        first.
         """
         n = len(self._target)
         if len(self._rows) > _MOST_ROWS:

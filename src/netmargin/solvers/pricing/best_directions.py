@@ -11,7 +11,7 @@ from .local import weighted_sums
 _BLOCK = 256
 """Candidates that are evaluated at once: few, because the first ones often beat all the others."""
 _DUPLICATES = 8
-"""Directions that are looked at for each one that is returned: a vertex is met once on every plane
+"""Directions that are compared for each one that is returned: a vertex is met once on every plane
 through it.
 """
 _SAME_DIRECTION = 1e-12
@@ -20,24 +20,12 @@ _SAME_DIRECTION = 1e-12
 
 @dataclass(frozen=True)
 class Pricing(Record):
-    """Neurons of large value, and a bound of the value of all neurons.
+    """Neurons of large value, and a bound of the value of all neurons."""
 
-    Attributes
-    ----------
-    directions : ndarray of shape (k, D)
-        Unit directions u.
-    values : ndarray of shape (k,)
-        The sums sum_i c_i relu(u . z_i)^power there, largest absolute value first.
-    upper_bound : float
-        Proved upper bound of the absolute value over the whole sphere.
-    proof : str
-        How it was proved, in words.
-    """
-
-    directions: np.ndarray
-    values: np.ndarray
-    upper_bound: float
-    proof: str
+    directions: np.ndarray  # (k, D): unit directions u
+    values: np.ndarray  # (k,): sum_i c_i relu(u . z_i)^power there, largest absolute value first
+    upper_bound: float  # of the absolute value over the whole sphere, proved
+    proof: str  # how, in words
 
     __repr__ = short_repr
 

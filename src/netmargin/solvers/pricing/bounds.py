@@ -24,8 +24,8 @@ _AUTO_WORK = 1e9
 `ActivationBranchAndBound.work_per_node`.
 """
 QUICK_WORK = 5e7
-"""Work between two looks at the deadline and at what was found, a fraction of a second; also what a
-first look may take.
+"""Work between two checks of the deadline and of what was found, a fraction of a second; also what
+a first attempt may take.
 """
 BY_RELAXATION = "a relaxation"
 """How a bound was proved, in words."""
@@ -38,23 +38,9 @@ _PART_OF_TOLERANCE = 0.25
 
 
 class PricingBound:
-    """Upper bounds of max_u |sum_i c_i relu(u . z_i)^power| for many c, and neurons of large value.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, D)
-        The points z_i.
-    power : {1, 2}
-        ReLU or squared ReLU.
-    pricing : {"auto", "complete", "local"}
-        How much is proved, as in `f1_max_margin`.
-    deadline : float
-        Time (time.monotonic) at which proofs end.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether the whole arrangement is visited, so that bounds are sharp.
+    """Upper bounds of max_u |sum_i c_i relu(u . z_i)^power| over points Z (n, D) for many c, and
+    neurons of large value, to the deadline (time.monotonic); `pricing` says how much is proved, as
+    in `f1_max_margin`. Bounds are sharp where they are `exact`: the whole arrangement is visited.
     """
 
     def __init__(self, Z: np.ndarray, power: int, pricing: str, deadline: float):

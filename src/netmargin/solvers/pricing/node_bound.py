@@ -30,38 +30,18 @@ _EPSILON = float(np.finfo(float).eps)
 
 @dataclass
 class Nodes:
-    """The multipliers of B nodes, and what they hand on to their children; float64.
+    """The multipliers of B nodes, and what they hand on to their children; float64."""
 
-    Attributes
-    ----------
-    side : Tensor of shape (B, P)
-        The side of each hyperplane: +1 active, -1 inactive, 0 undecided.
-    scale : Tensor of shape (B, P)
-        log tau of undecided samples, nu of decided ones in units of the mean |c|.
-    a, b : Tensor of shape (B, N), (B, D, N)
-        The multipliers of negative terms, |a| + |b| <= 1.
-    mu : Tensor of shape (B,)
-        The multiplier of the ball.
-    scale_speed, cone_speed : Tensor of shape (B, P), (B, N)
-        Mean squares of past gradients, 0 for none; the solver's step lengths rest on them.
-    share : Tensor of shape (B,)
-        The share of the tree below the node, 2^-depth.
-    bound : Tensor of shape (B,)
-        The best bound proved so far.
-    branch : Tensor of shape (B,), int
-        The sample in P to decide next, -1 where none is left.
-    """
-
-    side: Tensor
-    scale: Tensor
-    a: Tensor
-    b: Tensor
-    mu: Tensor
-    scale_speed: Tensor
-    cone_speed: Tensor
-    share: Tensor
-    bound: Tensor
-    branch: Tensor
+    side: Tensor  # (B, P): of each hyperplane, +1 active, -1 inactive, 0 undecided
+    scale: Tensor  # (B, P): log tau of undecided samples, nu of decided ones in units of mean |c|
+    a: Tensor  # (B, N), with b the multipliers of negative terms, |a| + |b| <= 1
+    b: Tensor  # (B, D, N)
+    mu: Tensor  # (B,): the multiplier of the ball
+    scale_speed: Tensor  # (B, P): mean squares of past gradients, 0 for none, for step lengths
+    cone_speed: Tensor  # (B, N): the same for a and b
+    share: Tensor  # (B,): the share of the tree below the node, 2^-depth
+    bound: Tensor  # (B,): the best bound proved so far
+    branch: Tensor  # (B,), int: the sample in P to decide next, -1 where none is left
 
     def __len__(self) -> int:
         return len(self.mu)
@@ -82,27 +62,13 @@ class Nodes:
 
 @dataclass
 class Quadratics:
-    """The functions constant + h . w + w'W w of B nodes that lie above the sum.
+    """The functions constant + h . w + w'W w of B nodes that lie above the sum."""
 
-    Attributes
-    ----------
-    constant : Tensor of shape (B,)
-        The constants.
-    linear : Tensor of shape (B, D)
-        The vectors h.
-    matrix : Tensor of shape (B, D, D)
-        The matrices W.
-    tau : Tensor of shape (B, P)
-        The multipliers tau; meaningless at decided samples.
-    size : Tensor of shape (B,)
-        The sum of the absolute values of all terms, which rounding is relative to.
-    """
-
-    constant: Tensor
-    linear: Tensor
-    matrix: Tensor
-    tau: Tensor
-    size: Tensor
+    constant: Tensor  # (B,)
+    linear: Tensor  # (B, D): the vectors h
+    matrix: Tensor  # (B, D, D): the matrices W
+    tau: Tensor  # (B, P): the multipliers, meaningless at decided samples
+    size: Tensor  # (B,): the sum of absolute values of all terms, which rounding is relative to
 
     def select(self, index: Tensor) -> "Quadratics":
         """Some of them."""
@@ -110,14 +76,8 @@ class Quadratics:
 
 
 class SignedTerms:
-    """The sum f(w) = sum_i c_i relu(w . x_i), its terms sorted by sign.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, D)
-        The points x_i.
-    c : ndarray of shape (n,)
-        Their coefficients; at least one is not 0.
+    """The sum f(w) = sum_i c_i relu(w . x_i) of points X (n, D), its terms sorted by sign; at least
+    one coefficient is not 0.
     """
 
     def __init__(self, X: np.ndarray, c: np.ndarray):

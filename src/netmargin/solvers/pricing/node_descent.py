@@ -15,7 +15,7 @@ from .node_bound import Nodes, Quadratics, SignedTerms
 _RATE, _MOMENTUM, _MEMORY = 0.1, 0.8, 0.9
 """Step length and the two averages of Adam: 12 steps reach as far as they can with these."""
 _JUDGED_EVERY = 4
-"""Steps between two looks at which nodes are closed: a look costs about as much as a step."""
+"""Steps after which nodes are judged, which costs about as much as a step."""
 _LAST_NEWTON_STEPS = 2
 """Steps from the smoothed mu to that of the bound itself: it is nearly reached after two."""
 _SAFE = 0.9
@@ -25,19 +25,9 @@ _TINY = 1e-300
 
 
 class NodeDescent:
-    """Descent of the bounds of nodes to a target.
-
-    Parameters
-    ----------
-    terms : SignedTerms
-        The sum that is bounded.
-    target : float
-        Nodes with a bound up to this are closed, and the search ends at a point above it.
-
-    Attributes
-    ----------
-    best : float
-        The largest value of the sum that was met, at the unit vector `witness` (D,).
+    """Descent of the bounds of nodes: those with a bound up to `target` are closed, and the search
+    ends at a point above it. `best` is the largest value of the sum that was met, at the unit
+    vector `witness` (D,).
     """
 
     def __init__(self, terms: SignedTerms, target: float):

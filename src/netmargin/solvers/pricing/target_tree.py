@@ -44,8 +44,6 @@ _BATCH_ENTRIES = 4_000_000
 """Entries of the multipliers of a batch, beyond which it gets fewer nodes."""
 _FIRST_TAU = 2.5
 """1 / tau begins at |x| over this: a typical |z| for a random w in some 10 dimensions."""
-
-
 _NOTHING = 1e-100
 """Terms below this part of the largest are left out, at the price of their sum."""
 
@@ -59,29 +57,11 @@ class Outcome(Enum):
 
 
 class TargetTree:
-    """The search for both signs of the sum, grown as far as time allows.
+    """The search for both signs of the sum over points X (n, D) with coefficients c (n,), grown as
+    far as time allows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, D)
-        The points x_i.
-    c : ndarray of shape (n,)
-        The coefficients; those that are 0 cost nothing.
-    target : float
-        What is to be proved, > 0.
-    threads : int, default 1
-        Threads that split nodes.
-
-    Attributes
-    ----------
-    nodes : int
-        The number of nodes visited.
-    share : float
-        The share of the tree that is closed, between 0 and 1.
-    upper_bound : float
-        Where the outcome is PROVED: the target, or the largest bound of a leaf above it.
-    neuron : ndarray of shape (D,), or None
-        Where the outcome is REFUTED: a unit vector at which the sum exceeds the target.
+    Where the outcome is PROVED, `upper_bound` is the target, or the largest bound of a leaf above
+    it; where it is REFUTED, the sum exceeds the target at the unit vector `neuron` (D,).
     """
 
     def __init__(self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1):
@@ -143,24 +123,12 @@ def _open_threads(count: int) -> Iterator[Callable]:
 
 @dataclass(frozen=True)
 class _Visit:
-    """What became of a group of open nodes.
+    """What became of a group of open nodes."""
 
-    Attributes
-    ----------
-    count : int
-        How many nodes are below them.
-    children : Nodes
-        Those of these that stay open.
-    stuck : float
-        The largest bound of a leaf above the target, or -infinity.
-    solver : NodeDescent
-        Holds the largest value of the sum that was met.
-    """
-
-    count: int
-    children: Nodes
-    stuck: float
-    solver: NodeDescent
+    count: int  # how many nodes are below them
+    children: Nodes  # those of these that stay open
+    stuck: float  # the largest bound of a leaf above the target, or -infinity
+    solver: NodeDescent  # holds the largest value of the sum that was met
 
 
 class _Side:
