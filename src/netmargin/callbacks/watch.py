@@ -55,7 +55,7 @@ class Watch:
     batch_size : int, default 200
         Samples per forward pass where `data` is a pair.
     record_margins : bool, default False
-        Whether the margin of every watched sample is kept in the folder at every look, 2 bytes
+        Whether the margin of every watched sample is kept in the folder at every look, 4 bytes
         each, for `nm.label_errors(data, run=folder)`. The data must be a pair (X, y) then, and all
         the training samples rather than some.
     state : dict or None, default None

@@ -109,7 +109,7 @@ def train(
     resume : {"auto", "never"}, default "auto"
         Whether to go on with the run that the folder holds, or to refuse to touch it.
     record_margins : bool, default False
-        Whether the margin of every sample after every epoch is kept in the folder, 2 bytes each,
+        Whether the margin of every sample after every epoch is kept in the folder, 4 bytes each,
         for `nm.label_errors(data, run=folder)`. Takes a `checkpoint_dir`, and data that are a pair.
     progress : bool, default True
         Whether to show loss, margin and time left as they come.

@@ -1,6 +1,8 @@
-"""The margin of every sample after every epoch of a run, in one small file."""
+"""The margin of every sample after every epoch of a run: a .npy file, whose name ends in a digest
+of the data, by which readers tell whose margins these are.
+"""
 
-import json
+import io
 import os
 from pathlib import Path
 
@@ -12,53 +14,33 @@ from ..core.files import write_atomically
 from ..errors import ArgumentError, CheckpointError
 from ..nets.arrays import Arrays
 
-FILE = "sample_margins.bin"
-_MARK = b"netmargin sample margins 1\n"
-_HEADER = 256
-"""Bytes before the first row: a mark, and the number of samples and digest of the data as JSON."""
-_LARGEST = 60_000.0
-"""What the largest margin of an epoch is scaled to: float16 ends at 65,504."""
+_NAME = "sample_margins-{}.npy"
 
 
 class SampleMargins:
-    """The file of a run that holds one row of margins for each row of its history.
-
-    A row is a float32 scale and N margins in float16, in units of that scale: 2 bytes for each
-    sample, three digits of each margin, whatever their size.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-    samples : int
-        N, the number of samples.
-    data : str
-        Digest of the data, by which readers tell whose margins these are.
-    """
+    """An array in a folder, float32, with one row of N margins for each row of a history."""
 
     def __init__(self, folder: Path, samples: int, data: str):
-        self.path, self._samples, self._data = Path(folder) / FILE, samples, data
-        self._rows = 0
+        self.path, self._samples, self._rows = Path(folder) / _NAME.format(data), samples, 0
 
     def start(self) -> None:
-        """Begin an empty file. Raises CheckpointError."""
-        about = json.dumps({"samples": self._samples, "data": self._data}).encode()
-        write_atomically(self.path, (_MARK + about).ljust(_HEADER))
+        """Begin an array without rows. Raises CheckpointError."""
+        for other in self.path.parent.glob(_NAME.format("*")):
+            other.unlink()
+        write_atomically(self.path, self._header(0))
         self._rows = 0
 
     def append(self, q: Tensor) -> None:
         """Add the margins of an epoch, shape (N,). Raises CheckpointError."""
-        values = q.detach().cpu().double().numpy()
-        scale = np.float32(np.abs(values).max() / _LARGEST) or np.float32(1)
-        row = (
-            np.asarray(scale).tobytes() + (values / np.float64(scale)).astype(np.float16).tobytes()
-        )
+        row = q.detach().cpu().numpy().astype("<f4").tobytes()
         try:
             with open(self.path, "r+b") as file:
-                # Behind the last whole row: a write that failed may have left half a one.
-                file.truncate(self._size(self._rows))
+                # Behind the last whole row; the header counts it once it is there.
                 file.seek(self._size(self._rows))
                 file.write(row)
+                file.truncate()
+                file.seek(0)
+                file.write(self._header(self._rows + 1))
         except OSError as error:
             raise CheckpointError(
                 f"Cannot write {self.path}: {error.strerror}. The last checkpoint is intact. Free"
@@ -74,6 +56,8 @@ class SampleMargins:
                     f"{self.path} is shorter than its checkpoint says. Restore it, or start in a"
                     " new folder."
                 )
+            with open(self.path, "r+b") as file:
+                file.write(self._header(rows))
             os.truncate(self.path, self._size(rows))
         except OSError as error:
             raise CheckpointError(
@@ -82,9 +66,15 @@ class SampleMargins:
             ) from error
         self._rows = rows
 
+    def _header(self, rows: int) -> bytes:
+        """The header of numpy, which is of one length for any number of rows."""
+        shape = {"descr": "<f4", "fortran_order": False, "shape": (rows, self._samples)}
+        np.lib.format.write_array_header_1_0(header := io.BytesIO(), shape)
+        return header.getvalue()
+
     def _size(self, rows: int) -> int:
         """The bytes of a file with so many rows."""
-        return _HEADER + rows * (4 + 2 * self._samples)
+        return len(self._header(rows)) + rows * 4 * self._samples
 
 
 def find_recorded(
@@ -92,21 +82,8 @@ def find_recorded(
 ) -> Arrays | None:
     """The samples whose margins are to be recorded, or None where none are.
 
-    Parameters
-    ----------
-    record_margins : bool
-        What the caller asked for.
-    folder : object
-        The folder of the run; None where there is none.
-    data : object
-        The samples, opened: `Arrays` where they keep their order.
-    argument : str
-        What the caller calls the folder, for errors.
-
-    Raises
-    ------
-    ArgumentError
-        Margins are to be recorded and cannot be, for want of a folder or of an order.
+    argument : what the caller calls the folder. Raises ArgumentError where there is no folder, or
+    the data, as they were opened, have no order.
     """
     if not check_flag("record_margins", record_margins):
         return None
@@ -125,51 +102,29 @@ def find_recorded(
 
 def has_sample_margins(folder: Path) -> bool:
     """Whether a run has recorded the margins of single samples."""
-    return (Path(folder) / FILE).exists()
+    return any(Path(folder).glob(_NAME.format("*")))
 
 
 def read_sample_margins(folder: Path) -> tuple[np.ndarray, str]:
-    """The margins that a run has recorded, and the digest of its data.
+    """The margins that a run has recorded, shape (rows, N), and the digest of its data.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-
-    Returns
-    -------
-    tuple of ndarray, shape (epochs, N), float32, and str
-        One row per accepted epoch, or per look of a watch; the first before training.
-
-    Raises
-    ------
-    CheckpointError
-        There is no such file, or it is damaged.
+    The first row is from before training. Raises CheckpointError.
     """
-    path = Path(folder) / FILE
-    try:
-        content = path.read_bytes()
-    except OSError as error:
+    path = next(Path(folder).glob(_NAME.format("*")), None)
+    if path is None:
         raise CheckpointError(
-            f"{folder} holds no margins of single samples ({path.name}: {error.strerror}). Record"
+            f"{folder} holds no margins of single samples ({_NAME.format('*')}). Record"
             ' them: nm.train(model, data, checkpoint_dir="runs/mine", record_margins=True), or in'
             ' a loop of your own nm.Watch(model, data, folder="runs/mine", record_margins=True).'
-        ) from error
+        )
     try:
-        if not content.startswith(_MARK):
-            raise ValueError("it begins with other bytes")
-        about = json.loads(content[len(_MARK) : _HEADER])
-        samples, data = int(about["samples"]), str(about["data"])
-        if samples < 1:
-            raise ValueError(f"it says that there are {samples} samples")
-        row = np.dtype([("scale", "<f4"), ("margins", "<f2", (samples,))])
-        # A row that a killed run has begun is left out.
-        whole = (len(content) - _HEADER) // row.itemsize
-        if whole < 2:
-            raise ValueError("it ends before the first epoch")
-        rows = np.frombuffer(content, row, count=whole, offset=_HEADER)
-    except (ValueError, KeyError, TypeError) as error:
+        with open(path, "rb") as file:
+            margins = np.lib.format.read_array(file, allow_pickle=False)
+        if margins.ndim != 2 or margins.dtype != np.float32 or len(margins) < 2:
+            raise ValueError(f"it holds {margins.dtype} of shape {margins.shape}")
+    except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"{path} is damaged or no file of margins: {error}. Restore it, or train anew."
+            f"{path} is damaged or holds no margins of two epochs: {error}. Restore it, or train"
+            " anew."
         ) from error
-    return rows["margins"].astype(np.float32) * rows["scale"][:, None], data
+    return margins, path.stem.partition("-")[2]
