@@ -12,7 +12,7 @@ from ..losses import Loss
 from ..margins import margins
 from ..nets.model import scores
 from ..nets.net_on_samples import NetOnSamples
-from ..training.relative_loss import relative_gradient
+from ..training.relative_loss import log_loss
 from .run import FlowRun
 
 STEP = 0.02
@@ -231,15 +231,7 @@ class _LogLoss:
     def _value(self) -> Tensor:
         """The log-loss over the samples that take part, differentiable."""
         self.evaluations += 1
-        outputs = scores(self._twin, self._xs)
-        value = self._loss.log_sum(margins(outputs.detach(), self._ys)[1])
-        # The gradient in the outputs in closed form, relative to the loss itself: it does not
-        # underflow.
-        slope = relative_gradient(
-            self._loss, outputs, self._ys, logspace.log_mean(value, len(outputs))
-        )
-        pulled = (outputs * slope).sum()
-        return value + pulled - pulled.detach()
+        return log_loss(self._loss, scores(self._twin, self._xs), self._ys)
 
     def flat(self) -> Tensor:
         """The parameters in one vector, shape (P,)."""

@@ -12,12 +12,11 @@ from ..core.lbfgs import minimize
 from ..errors import ModelError
 from ..homogeneity import Kind, analyse
 from ..losses import Loss
-from ..margins import margins
 from ..nets.arrays import Arrays
 from ..nets.gates import Gates, SmoothedReLUs
 from ..nets.model import require_differentiable, scores
 from ..nets.net_on_samples import NetOnSamples
-from ..training.relative_loss import relative_gradient
+from ..training.relative_loss import log_loss
 
 _SMOOTHING_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
 """Widths over which ReLUs are smoothed, one L-BFGS run each: from one that L-BFGS takes for smooth
@@ -156,7 +155,4 @@ class MarginObjective(RegularizedObjective):
         self._y = self.scored.y
 
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
-        value = self.loss.log_sum(margins(outputs.detach(), self._y)[1]) - math.log(len(outputs))
-        # Its gradient in the outputs, in closed form and relative to the loss itself.
-        pulled = (outputs * relative_gradient(self.loss, outputs, self._y, value)).sum()
-        return value + pulled - pulled.detach()
+        return log_loss(self.loss, outputs, self._y) - math.log(len(outputs))

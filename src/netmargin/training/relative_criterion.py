@@ -18,7 +18,7 @@ from ..margins.of_outputs import require_finite_margins
 from ..nets.labels import Labels
 from ..nets.score_outputs import rows_of_scores
 from ..nets.shared import gather_from_processes
-from .relative_loss import initial_log_scale, relative_gradient
+from .relative_loss import initial_log_scale, log_loss
 
 _TENFOLD = math.log(10)
 """A jump is a mean loss ten times that of an earlier epoch. In wrecked runs of MLPs on digits it
@@ -140,24 +140,24 @@ class RelativeLoss(nn.Module):
         targets = self._labels.encode(y.reshape(-1)).to(outputs.device)
         soft = margins(outputs.detach(), targets)[1]
         require_finite_margins(soft, measured=0)
-        log_sum = self.loss.log_sum(soft)
-        self.log_loss = logspace.log_mean(log_sum, len(y))
+        log_sum = log_loss(self.loss, outputs, targets)
+        log_mean = log_sum - math.log(len(y))
+        self.log_loss = log_mean.item()
         scale = self.log_scale
         if scale is None:
-            scale = self._find_first_scale(log_sum, *outputs.shape)
+            scale = self._find_first_scale(log_sum.item(), *outputs.shape)
         if self.training:
             self.log_scale = scale
             log_squares = float(torch.logsumexp(-2 * self.loss.f(soft), 0))
-            self._epoch = _add_logs(self._epoch, (log_sum, log_squares))
+            self._epoch = _add_logs(self._epoch, (log_sum.item(), log_squares))
             self._epoch_samples += len(y)
-        value = logspace.scaled_ratio(1.0, scale - self.log_loss)
-        if value == math.inf:
+        if logspace.scaled_ratio(1.0, scale - self.log_loss) == math.inf:
             raise DivergenceError(
                 f"The loss of this batch is e^{self.log_loss:.6g}, and the scale e^"
                 f"{scale:.6g}: their quotient overflows. The steps are too long: lower"
                 " the rate, or call rescale() more often."
             )
-        return _Relative.apply(outputs, targets, self.loss, scale, value)
+        return torch.exp(log_mean - scale)
 
     def rescale(self, log_mean_loss: float | None = None) -> float:
         """Set F, which every loss from now on is relative to, and return it.
@@ -242,18 +242,3 @@ def _means_over_processes(sums: _LogSums, n: int) -> tuple[float, float, int]:
     if not samples:
         return (*total, 0)
     return logspace.log_mean(total[0], samples), logspace.log_mean(total[1], samples), samples
-
-
-class _Relative(torch.autograd.Function):
-    """The relative loss of scores, with its gradient in closed form."""
-
-    @staticmethod
-    def forward(ctx: Any, outputs: Tensor, y: Tensor, loss: Loss, log_scale: float, value: float):
-        ctx.save_for_backward(relative_gradient(loss, outputs, y, log_scale))
-        return torch.tensor(value, dtype=torch.float64, device=outputs.device)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *upstream: Tensor) -> tuple:
-        (gradient,) = ctx.saved_tensors
-        return upstream[0].to(gradient.dtype) * gradient, None, None, None, None

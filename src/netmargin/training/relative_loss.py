@@ -3,12 +3,13 @@ exp(log L_B - F).
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..core.devices import where_float64_is
-from ..core.logspace import scaled_ratio
+from ..core.logspace import as_float64, log_mean, scaled_ratio
 from ..losses import Loss
 from ..margins import margins, score_gaps, soft_margins
 from ..nets.model import scores
@@ -61,8 +62,8 @@ def relative_loss_and_slope(
         for p in model.parameters()
         if p.grad is not None
     )
-    log_mean = loss.log_sum(margins(outputs.detach(), y)[1]) - math.log(len(x))
-    return scaled_ratio(1.0, log_scale - log_mean), square
+    log_sum = loss.log_sum(margins(outputs.detach(), y)[1])
+    return scaled_ratio(1.0, log_scale - log_mean(log_sum, len(x))), square
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:
@@ -91,6 +92,31 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
             gradient = slopes[:, None] * torch.exp(soft[:, None] - gaps)
             gradient.scatter_(1, y[:, None], -slopes[:, None])
         return gradient.to(outputs.dtype)
+
+
+def log_loss(loss: Loss, outputs: Tensor, y: Tensor) -> Tensor:
+    """The natural log of the summed loss at scores, float64; its gradient does not underflow."""
+    return _LogLoss.apply(outputs, y, loss)
+
+
+class _LogLoss(torch.autograd.Function):
+    """The log-loss of scores, with its gradient in closed form."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, y: Tensor, loss: Loss) -> Tensor:
+        value = loss.log_sum(margins(outputs, y)[1])
+        ctx.dtype = outputs.dtype
+        # Relative to the loss itself, and rounded to the type of the scores only in the end. Where
+        # even the log underflows, all slopes are 0.
+        scale = log_mean(value, len(outputs)) if value > -math.inf else 0.0
+        ctx.save_for_backward(relative_gradient(loss, as_float64(outputs), y, scale))
+        return torch.tensor(value, dtype=torch.float64, device=outputs.device)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> tuple:
+        (gradient,) = ctx.saved_tensors
+        return (upstream[0] * gradient).to(ctx.dtype), None, None
 
 
 def initial_log_scale(loss: Loss, log_mean_loss: float, classes: int) -> float:
