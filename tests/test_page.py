@@ -80,7 +80,7 @@ def test_the_overview_counts_what_a_plain_loop_counts():
     assert page.overview.lead.endswith("nearest training image of another class.")
     one = f"one pixel value changed by {100 * median:.0f}% of its range, or each of them by"
     assert page.overview.reading.startswith(
-        f"Is that far? {median:.2f} is as long as {one} {100 * median / 8:.1f}%; only the worst"
+        f"Is that far? {median:.2f} is as long as {one} {100 * median / 8:.1f}%. It is the worst"
     )
     assert page.overview.certainty == "Estimated"
     middle = float(re.search(r"is ([\d.]+)\.$", page.overview.scale)[1])
@@ -161,9 +161,9 @@ def test_nearest_images_and_classes_say_what_is_there():
     near = int((~wrong & (held["d"] < limit)).sum())
     assert near > 1
     assert page.nearest.takeaway["heldout"].startswith(
-        f"{wrong.sum()} lie on the wrong side; {near} more are right, but within {limit:g} of the"
+        f"On the wrong side: {wrong.sum()}. Right, but within {limit:g} of the boundary: {near}."
     )
-    assert page.nearest.takeaway["training"].startswith("None lies on the wrong side")
+    assert page.nearest.takeaway["training"].startswith("On the wrong side: 0.")
     assert page.nearest.below["heldout"] == limit
     pairs, said = block["pairs"]["heldout"], page.classes.takeaway["heldout"]
     for name, others in (("rival", held["r"]), ("mistake", np.where(wrong, held["p"], -1))):
@@ -682,8 +682,8 @@ CASES = {
     "one class": (lambda X, y: (X[y == 3], y[y == 3]), "All training images are of class “3”"),
     "two samples": (lambda X, y: (X[:2], y[:2]), "right on"),
     "one sample": (lambda X, y: (X[:1], y[:1]), "right on"),
-    "more wrong": (lambda X, y: (X[30:], y[30:] * (y[30:] > 1)), "More images are wrong than"),
-    "all wrong": (lambda X, y: (X[y > 0], y[y > 0]), "All 72 lie on the wrong side"),
+    "more wrong": (lambda X, y: (X[30:], y[30:] * (y[30:] > 1)), "Most are wrong: compare labels"),
+    "all wrong": (lambda X, y: (X[y > 0], y[y > 0]), "On the wrong side: 72."),
     "no gradient": (lambda X, y: (X, y), "at no finite distance from the boundary"),
     "a thousand classes": (lambda X, y: (X, y * 100), "right on"),
     "rectangles": (lambda X, y: (X.reshape(-1, 1, 16, 4), y), "right on"),

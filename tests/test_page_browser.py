@@ -141,7 +141,7 @@ def test_what_the_sentence_counts_is_shown_by_its_links(full):
     columns, limit = columns_of(), full_page().nearest.below["heldout"]
     full.get_by_role("button", name="Show only these").click()
     said = full.inner_text("#images .takeaway")
-    wrong, near = (int(n) for n in re.findall(r"\d+", said)[:2])
+    wrong, near = (int(n) for n in re.findall(r": (\d+)\.", said))
     assert read_count(full) == wrong + near == sum(d < limit for d in columns["d"])
     full.get_by_role("button", name="most wrong first").click()
     assert read_count(full) == wrong
@@ -584,7 +584,7 @@ def test_slider_stands_below_its_rule(browser, files, name, width):
     with open_page(browser, files[name], width=width) as tab:
         size, largest = float(tab.input_value("#size")), float(tab.get_attribute("#size", "max"))
         track = tab.locator("#size").bounding_box()
-        thumb = track["x"] + 12 + (track["width"] - 24) * size / largest
+        thumb = track["x"] + 8 + (track["width"] - 16) * size / largest
         rule = tab.locator("#c-change-0 .mark-rule line").last.bounding_box()
         assert rule["x"] == pytest.approx(thumb, abs=2)
 

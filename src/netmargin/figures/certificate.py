@@ -11,10 +11,13 @@ from ..errors import DataError
 from ..nets.images import as_images
 from ..nets.labels import ClassNames
 from .data import check_samples
-from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
+from .style import BOTH, OUTPUT, draw_gallery, open_folder, open_row, save_drawings
 
 if TYPE_CHECKING:
     from ..kkt import KKTCertificate
+
+_SHOWN = 40
+"""Support vectors that are drawn: four rows of ten."""
 
 
 def draw_certificate(
@@ -127,20 +130,15 @@ def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor, name
         # With several classes a sample has a constraint for each rival; shown is the first.
         shares[sample] = shares.get(sample, 0.0) + weight
         rivals.setdefault(sample, rival)
-    total = sum(shares.values())
-    figure, axes = open_gallery(rows=4, columns=10, height=5.0)
-    heaviest = sorted(shares, key=lambda sample: -shares[sample])[: len(axes)]
-    for axis, sample in zip(axes, heaviest, strict=False):
-        axis.imshow(images[sample], cmap="gray_r")
+    heaviest = sorted(shares, key=lambda sample: -shares[sample])[:_SHOWN]
+    titles = []
+    for sample in heaviest:
         # Binary constraints have no rival class and hold -1.
         against = f" | {names.of(rivals[sample])}" if rivals[sample] >= 0 else ""
-        axis.set_title(
-            f"{names.of(y[sample].item())}{against}\n{100 * shares[sample] / total:.1f}%",
-            fontsize=7,
-        )
-    figure.suptitle(
+        share = 100 * shares[sample] / sum(shares.values())
+        titles.append(f"{names.of(y[sample].item())}{against}\n{share:.1f}%")
+    head = (
         f"The heaviest of {len(shares)} support vectors: label | rival class, share of the"
-        " multipliers",
-        fontsize=9,
+        " multipliers"
     )
-    return figure
+    return draw_gallery(images[heaviest], titles, head, height=5.0)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from ..core.arguments import check_instance
 from ..errors import DataError
@@ -12,7 +11,7 @@ from ..nets.arrays import Arrays
 from ..nets.data import open_data
 from ..nets.images import as_images
 from ..nets.labels import ClassNames
-from .style import BOTH, OUTPUT, open_folder, open_gallery, open_row, save_drawings
+from .style import BOTH, OUTPUT, draw_gallery, open_folder, open_row, save_drawings
 
 
 def check_samples(X, y) -> Arrays:
@@ -82,24 +81,14 @@ def draw_data(
 
 
 def _draw_samples(samples: Arrays, title: str, names: ClassNames):
-    """Pictures where the samples are images, else points."""
+    """The first forty images with their labels where the samples are images, else points."""
     X, y = samples.X, samples.y
     # Vectors of square length are taken for images only where there are several classes: digits,
     # not points of the plane with a label of two values.
     images = as_images(X) if X.ndim > 2 or y.unique().numel() > 2 else None
     if images is None:
         return _draw_points(samples, title, names)
-    return _draw_images(images, y, title, names)
-
-
-def _draw_images(images: Tensor, y: Tensor, title: str, names: ClassNames):
-    """The first forty images with their labels."""
-    figure, axes = open_gallery(rows=4, columns=10, height=4.0)
-    for axis, image, label in zip(axes, images, y, strict=False):
-        axis.imshow(image, cmap="gray_r")
-        axis.set_title(names.of(label), fontsize=7)
-    figure.suptitle(title)
-    return figure
+    return draw_gallery(images, [names.of(label) for label in y[:40]], title, height=4.0)
 
 
 def _draw_points(samples: Arrays, title: str, names: ClassNames):

@@ -8,7 +8,7 @@ from ..errors import DataError
 from ..nets.images import as_images
 from ..nets.labels import ClassNames
 from .data import check_samples
-from .style import open_folder, open_gallery, save_drawings
+from .style import draw_gallery, open_folder, save_drawings
 
 if TYPE_CHECKING:
     from ..label_errors import LabelErrors
@@ -73,12 +73,19 @@ def draw_label_errors(
         )
     names, folder = ClassNames(report.class_names), open_folder(folder)
     worst = report.order[:count].tolist()
+    titles = [
+        f"{row}: given {names.of(int(report.given[row]))},"
+        f" rather {names.of(int(report.suggested[row]))}"
+        for row in worst
+    ]
     rows = -(-len(worst) // _COLUMNS)
-    figure, axes = open_gallery(rows=rows, columns=_COLUMNS, height=1.9 * rows + 0.5)
-    for axis, index in zip(axes, worst, strict=False):
-        axis.imshow(images[index], cmap="gray_r")
-        labels = report.given[index].item(), report.suggested[index].item()
-        given, suggested = (names.of(label) for label in labels)
-        axis.set_title(f"{index}: given {given}, rather {suggested}", fontsize=9)
-    figure.suptitle("labels that are most probably wrong, worst first")
+    figure = draw_gallery(
+        images[worst],
+        titles,
+        "labels that are most probably wrong, worst first",
+        rows=rows,
+        columns=_COLUMNS,
+        height=1.9 * rows + 0.5,
+        size=9,
+    )
     return save_drawings({"label_errors": figure}, folder)

@@ -1,7 +1,7 @@
 """The drawing kit: one size, one palette of colours with a meaning, one way to save."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +35,28 @@ def open_canvas(columns: int = 1, rows: int = 1, *, width: float = 4.2, height: 
     return drawn, axes
 
 
-def open_gallery(rows: int, columns: int, *, height: float):
-    """A figure and a flat array of rows x columns axes without frames, for small images."""
+def draw_gallery(
+    images: Iterable[Any],
+    titles: Sequence[str],
+    head: str,
+    *,
+    rows: int = 4,
+    columns: int = 10,
+    height: float,
+    size: int = 7,
+):
+    """A figure of images in rows, as many as there are titles, with the titles above them."""
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(9.0, height), layout="constrained")
     axes = drawn.subplots(rows, columns).ravel()
     for axis in axes:
         axis.axis("off")
-    return drawn, axes
+    for axis, image, title in zip(axes, images, titles, strict=False):
+        axis.imshow(image, cmap="gray_r")
+        axis.set_title(title, fontsize=size)
+    drawn.suptitle(head, fontsize=size + 2)
+    return drawn
 
 
 def open_row(columns: int = 1):

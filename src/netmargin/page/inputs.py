@@ -57,11 +57,6 @@ class Inputs:
     __repr__ = short_repr
 
     @property
-    def nouns(self) -> str:
-        """The plural."""
-        return self.noun + "s"
-
-    @property
     def per_input(self) -> float:
         """What a distance of 1 is as a change of every input, as a share of range or spread."""
         scale = self.high - self.low if self.noun == "image" else self.spread

@@ -25,14 +25,14 @@ def write_nearest(facts: Facts) -> Nearest:
     )
 
 
-def near_threshold(split: Measured) -> float:
+def _find_threshold(split: Measured) -> float:
     """The distance below which a right sample counts as near: a quarter of the median."""
     return one_digit(split.median / 4)
 
 
 def _limit_counted(split: Measured) -> float | None:
     """The distance below which lie the samples that the sentence counts; None without any."""
-    limit = near_threshold(split)
+    limit = _find_threshold(split)
     if not math.isfinite(limit) or bool(split.wrong.all()):
         return None
     return limit if bool((split.wrong | (split.distances < limit)).any()) else None
@@ -40,40 +40,20 @@ def _limit_counted(split: Measured) -> float | None:
 
 def _describe_near(facts: Facts, split: Measured) -> str:
     """How many samples lie on the wrong side, and how many just on the right one."""
-    wrong = int(split.wrong.sum())
-    nouns = f"{facts.noun}s"
-    if wrong == split.n:
-        return (
-            f"All {count(wrong)} lie on the wrong side: compare labels and classes before you look"
-            " at single ones."
-        )
-    limit = near_threshold(split)
-    if not math.isfinite(limit):
-        near, close = 0, "near the boundary"
-    else:
-        near = int((~split.wrong & (split.distances < limit)).sum())
-        close = f"within {plain(limit)} of the boundary"
-    if not facts.has_distances:
-        close = close.replace(" of the boundary", " of the next answer")
-    look = (
-        f"These are the {nouns} to look at first. Hard ones lie near the boundary; mislabelled ones"
-        " often lie far on its wrong side."
-    )
-    if not wrong and not near:
-        return f"None lies on the wrong side, and none {close}."
-    if near == 1:
-        few = f"1 more is right, but {close}" if wrong else f"1 is right, but {close}"
-    elif near:
-        few = f"{count(near)} {'more ' if wrong else ''}are right, but {close}"
-    else:
-        few = f"no other lies {close}"
+    wrong, limit = int(split.wrong.sum()), _find_threshold(split)
+    counts = f"On the wrong side: {count(wrong)}."
+    if math.isfinite(limit):
+        near = count(int((~split.wrong & (split.distances < limit)).sum()))
+        where = "boundary" if facts.has_distances else "next answer"
+        counts += f" Right, but within {plain(limit)} of the {where}: {near}."
     if wrong > split.n / 2:
-        look = (
-            f"More {nouns} are wrong than right: compare labels and classes before you look at"
-            " single ones."
+        return (
+            f"{counts} Most are wrong: compare labels and classes before you look at single ones."
         )
-    side = "None lies" if not wrong else "1 lies" if wrong == 1 else f"{count(wrong)} lie"
-    return f"{side} on the wrong side; {few}. {look}"
+    return (
+        f"{counts} Look at these {facts.noun}s first: hard ones lie near the boundary, mislabelled"
+        " ones often far on its wrong side."
+    )
 
 
 def make_splits(facts: Facts) -> tuple[tuple[Split, ...], Images | None, dict[str, int]]:

@@ -88,10 +88,10 @@ def _explain_distance(facts: Facts, split: Measured) -> str:
         return ""
     size = ""
     if change := facts.inputs.describe_change(split.median):
-        size = f" {distance(split.median)} is as long as {change}; only the worst one flips it."
+        size = f" {distance(split.median)} is as long as {change}."
     return (
-        f"Is that far?{size} Of two nets with about the same errors, the one with larger distances"
-        " is harder to flip."
+        f"Is that far?{size} It is the worst change of this length that flips an answer, not any."
+        " Of two nets with about the same errors, the one with larger distances is harder to flip."
     )
 
 

@@ -22,6 +22,15 @@ _EXPECTED = (
     " nm.certify, nm.robustness, nm.train, nm.compare or nm.label_errors"
 )
 
+_KINDS = {
+    RunFolder: "run",
+    KKTCertificate: "certificate",
+    History: "history",
+    Comparison: "comparison",
+    LabelErrors: "label_errors",
+}
+"""Records of which a page shows one each, and what they are called here."""
+
 
 @dataclass
 class Given:
@@ -57,24 +66,22 @@ class Given:
                 record = History.load(path)
             else:
                 record = read_run(path) if path.is_dir() else load(path)
-        if isinstance(record, RunFolder):
-            self._put("run", record)
-            self._put("history", record.history)
-        elif isinstance(record, KKTCertificate):
-            self._put("certificate", record)
-        elif isinstance(record, History):
-            self._put("history", record)
-        elif isinstance(record, Comparison):
-            self._put("comparison", record)
-        elif isinstance(record, LabelErrors):
-            self._put("label_errors", record)
-        elif isinstance(record, RobustnessReport):
-            self._put_radii("", record)
+        kind = next((name for kind, name in _KINDS.items() if isinstance(record, kind)), None)
+        if isinstance(record, RobustnessReport):
+            record = {"": record}
+        if kind is not None:
+            self._put(kind, record)
+            if isinstance(record, RunFolder):
+                self._put("history", record.history)
         elif isinstance(record, Mapping) and all(
             isinstance(value, RobustnessReport) for value in record.values()
         ):
-            for name, value in record.items():
-                self._put_radii(str(name), value)
+            if set(map(str, record)) & set(self.radii):
+                raise ArgumentError(
+                    "records holds more than one RobustnessReport. Give those of several nets as a"
+                    " dict by the names of the nets."
+                )
+            self.radii |= {str(name): report for name, report in record.items()}
         else:
             raise ArgumentError(
                 "records must hold what nm.certify, nm.robustness, nm.train, nm.compare or"
@@ -90,15 +97,6 @@ class Given:
                 " leave out the others."
             )
         setattr(self, name, record)
-
-    def _put_radii(self, name: str, report: RobustnessReport) -> None:
-        """Keep radii. Raises ArgumentError where their net has some."""
-        if name in self.radii:
-            raise ArgumentError(
-                "records holds more than one RobustnessReport. Give those of several nets as a"
-                " dict by the names of the nets."
-            )
-        self.radii[name] = report
 
 
 def read_given(subject: Any, records: Any) -> Given:
