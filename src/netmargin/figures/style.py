@@ -53,7 +53,7 @@ def draw_gallery(
     for axis in axes:
         axis.axis("off")
     for axis, image, title in zip(axes, images, titles, strict=False):
-        axis.imshow(image, cmap="gray_r")
+        axis.imshow(np.asarray(image), cmap="gray_r")
         axis.set_title(title, fontsize=size)
     drawn.suptitle(head, fontsize=size + 2)
     return drawn

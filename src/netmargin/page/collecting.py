@@ -27,15 +27,7 @@ _BATCH = 200
 
 @dataclass(frozen=True)
 class Options:
-    """How inputs and classes are called.
-
-    Attributes
-    ----------
-    class_names, feature_names, texts : object or None
-        As `page` takes them.
-    call : str
-        The call that makes the page, for About.
-    """
+    """How inputs and classes are called, as `page` takes it, and the call that makes the page."""
 
     class_names: Any = None
     feature_names: Any = None

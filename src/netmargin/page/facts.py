@@ -31,18 +31,9 @@ of other batches differ by 1e-13 or so.
 
 @dataclass(frozen=True)
 class LinkedRadii:
-    """The radii of a net, and the samples of the page that they belong to.
+    """The radii of a net, and the rows of the split of the page that they belong to.
 
-    Attributes
-    ----------
-    name : str
-        Of the net.
-    report : RobustnessReport
-        The radii.
-    split : str
-        "heldout", "training", or "" where the samples are not on the page.
-    rows : Tensor, shape (n,), int64, or None
-        Their numbers in that split.
+    `split` is "heldout", "training", or "" where the samples are not on the page.
     """
 
     name: str

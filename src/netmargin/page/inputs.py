@@ -24,24 +24,9 @@ _SNIPPET = 160
 class Inputs:
     """How the inputs of a page are shown, and what they are called.
 
-    Attributes
-    ----------
-    noun : str
-        "image", "text" or "sample".
-    unit : str
-        The unit of distances, in words.
-    size : int
-        The number of inputs of one sample.
-    low, high : float
-        The smallest and the largest value of an input on the page; of images only.
-    spread : float
-        The root mean square of the standard deviations of the inputs; of tables only.
-    standardized : bool
-        Whether every column has a standard deviation near 1.
-    feature_names : tuple of str or None
-        The names of the columns of a table.
-    notes : tuple of str
-        What was changed to show them, in sentences.
+    The noun is "image", "text" or "sample". `low` and `high` are the smallest and the largest value
+    of images; `spread` of tables is the root mean square of the standard deviations of the columns,
+    `standardized` whether each is near 1. `notes` say what was changed to show the inputs.
     """
 
     noun: str
@@ -83,23 +68,10 @@ class Inputs:
 def describe_inputs(
     parts: Sequence[Tensor], texts: Any, feature_names: Any, tokens: str | None
 ) -> Inputs:
-    """Say what the inputs of all splits are.
+    """Say what the inputs of all splits, on the CPU, are.
 
-    Parameters
-    ----------
-    parts : sequence of Tensor, shapes (N, ...)
-        The inputs of each split, on the CPU.
-    texts : object or None
-        The texts of the samples, where they were given.
-    feature_names : sequence of str or None
-        The names of the columns of a table.
-    tokens : str or None
-        The name of the layer in whose output distances are measured, for whole numbers.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one name for each column.
+    `tokens` names the layer in whose output distances are measured, for whole numbers. Raises
+    ArgumentError where there is not one name for each column.
     """
     X = parts[0]
     size = X[0].numel()

@@ -29,22 +29,11 @@ hundredth of the time, and the nearest boundary is nearly always among them.
 
 @dataclass(frozen=True)
 class Measured:
-    """A net on the samples of one split.
+    """A net on the samples of one split; `key` is "heldout" or "training".
 
-    Attributes
-    ----------
-    key : str
-        "heldout" or "training".
-    X : Tensor, shape (N, ...)
-        The inputs, on the CPU.
-    report : MarginReport
-        Margins and labels; with input margins where there are such.
-    answers : Tensor, shape (N,), int64
-        The class that the net answers; never the label of a sample that counts as wrong.
-    rivals : Tensor, shape (N,), int64
-        The class whose boundary is nearest.
-    no_distance : str
-        Why there are no distances, or "".
+    Inputs are on the CPU. Of each sample there are the class that the net answers (never the label
+    of a sample that counts as wrong) and the rival, the class whose boundary is nearest.
+    `no_distance` says why there are no distances, or is "".
     """
 
     key: str

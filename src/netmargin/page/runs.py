@@ -23,15 +23,8 @@ WEIGHTS = ("model.safetensors", "model.pt", "checkpoint.pt")
 class RunFolder:
     """A folder that `netmargin train`, `train` with `checkpoint_dir`, or a `Watch` wrote.
 
-    Attributes
-    ----------
-    path : Path
-        The folder.
-    history : History
-        The rows of the run.
-    made_by : dict
-        What `netmargin train` was asked for: "factory", "bias", "data", "split" and
-        "limit"; empty for runs of Python.
+    `made_by` is what `netmargin train` was asked for: "factory", "bias", "data", "split" and
+    "limit"; empty for runs of Python.
     """
 
     path: Path

@@ -16,21 +16,8 @@ def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) 
 
     Of a split with more than `MOST` samples these are taken in turn, as far as there is room: the
     heaviest 24 support vectors and the samples with radii, the samples nearest to the boundary up
-    to a half, the wrong ones, all support vectors, and a random rest.
-
-    Parameters
-    ----------
-    split : Measured
-        The samples.
-    weights : Tensor or None, shape (N,)
-        The weight of each sample.
-    extra : Tensor or None, shape (k,), int64
-        Samples that are shown first, such as those with radii.
-
-    Returns
-    -------
-    Tensor, shape (m,), int64
-        Their numbers in rising order; m is at most `MOST`.
+    to a half, the wrong ones, all support vectors, and a random rest. Their numbers are in rising
+    order. `extra` are samples that are shown first, such as those with radii.
     """
     n = split.n
     if n <= MOST:
@@ -51,18 +38,6 @@ def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) 
 
 def spread_by_distance(distances: Tensor, number: int) -> Tensor:
     """Choose samples evenly by their distance: the middle one of each of equal groups in order.
-
-    Parameters
-    ----------
-    distances : Tensor, shape (N,)
-        The estimated distance of each sample, negative where it is wrong.
-    number : int
-        How many to choose; all where there are no more.
-
-    Returns
-    -------
-    Tensor, shape (m,), int64
-        Their numbers in rising order.
 
     Examples
     --------

@@ -25,19 +25,10 @@ _QUALITY = 80
 
 
 def make_sprites(parts: Sequence[Tensor], low: float, high: float) -> Images:
-    """Draw images into sprites.
+    """Draw images into sprites, split after split, values from low (dark) to high (light).
 
-    Parameters
-    ----------
-    parts : sequence of Tensor, shapes (n, height, width) or (n, height, width, 3)
-        The images, split after split; cells are numbered through.
-    low, high : float
-        The values that are shown dark and light.
-
-    Returns
-    -------
-    Images
-        The sprites, grey ones as PNG of 16 levels, coloured ones as WebP.
+    Images are (n, height, width) or (n, height, width, 3): grey ones become PNG of 16 levels,
+    coloured ones WebP.
     """
     cells = np.concatenate([_to_bytes(part, low, high) for part in parts])
     height, width = cells.shape[1:3]
@@ -84,15 +75,10 @@ def _lay_out(cells: np.ndarray) -> np.ndarray:
     """The cells of one sprite as one image, empty cells black."""
     height, width = cells.shape[1:3]
     rows = -(-len(cells) // COLUMNS)
-    columns = COLUMNS
-    grid = np.zeros((rows * columns, *cells.shape[1:]), dtype=np.uint8)
+    grid = np.zeros((rows * COLUMNS, *cells.shape[1:]), dtype=np.uint8)
     grid[: len(cells)] = cells
-    grid = grid.reshape(rows, columns, height, width, -1).transpose(0, 2, 1, 3, 4)
-    return (
-        grid.reshape(rows * height, columns * width, -1).squeeze(-1)
-        if (cells.ndim == 3)
-        else grid.reshape(rows * height, columns * width, 3)
-    )
+    grid = grid.reshape(rows, COLUMNS, height, width, -1).transpose(0, 2, 1, 3, 4)
+    return grid.reshape(rows * height, COLUMNS * width, *cells.shape[3:])
 
 
 def _encode(pixels: np.ndarray) -> str:

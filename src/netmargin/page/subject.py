@@ -34,18 +34,9 @@ _KINDS = {
 
 @dataclass
 class Given:
-    """What `page` was given, by kind.
+    """What `page` was given: nets, that of the page first, and at most one record of each kind.
 
-    Attributes
-    ----------
-    models : dict of str to nn.Module
-        The nets, that of the page first; empty without one.
-    run : RunFolder or None
-        The folder of a run.
-    certificate, history, comparison, label_errors : record or None
-        Records, at most one of each.
-    radii : dict of str to RobustnessReport
-        Radii by the name of their net; "" for that of the page.
+    Radii are by the name of their net; "" for that of the page.
     """
 
     models: dict[str, nn.Module] = field(default_factory=dict)

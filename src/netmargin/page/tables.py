@@ -14,33 +14,14 @@ _SIZES = 21
 
 @dataclass(frozen=True)
 class Table:
-    """What stands in a table, written out.
-
-    Attributes
-    ----------
-    heads : tuple of str
-        The titles of the columns.
-    lines : sequence of tuple of str
-        The cells, line by line.
-    """
+    """What stands in a table, written out: titles of the columns, and cells line by line."""
 
     heads: tuple[str, ...]
     lines: Sequence[tuple[str, ...]]
 
 
 def write_tables(page: Page) -> dict[str, Table]:
-    """Write the tables of a page.
-
-    Parameters
-    ----------
-    page : Page
-        The page.
-
-    Returns
-    -------
-    dict of str to Table
-        By the name of the chart; those of the classes by "classes-" and the key of the split.
-    """
+    """The tables by the name of the chart; those of the classes by "classes-" and the split."""
     tables: dict[str, Table] = {}
     if page.overview is not None and page.overview.histograms:
         tables["histogram"] = _write_histogram(page.overview, page.splits)
