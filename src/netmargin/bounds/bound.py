@@ -168,7 +168,7 @@ def bounded_inputs(X, radius: float) -> np.ndarray:
     Raises DataError where the shape is another, an entry is not finite or a row is longer.
     """
     X = as_array(X, "X")
-    if X.ndim != 2 or not len(X) or not np.isfinite(X).all():
+    if X.ndim != 2 or not X.size or not np.isfinite(X).all():
         raise DataError(f"X must be a finite array of shape (n, d); got shape {X.shape}")
     longest = float(np.linalg.norm(X, axis=1).max())
     if longest > radius * (1 + 1e-12):

@@ -69,9 +69,8 @@ def interclass_distance(
     Delta_r = max over orthogonal projections P of rank r of min over pairs of different class of
     |P x_i - P x_j|. For r = d it is the least distance. Below, a smoothed minimum is ascended over
     subspaces, from the optimum of a convex relaxation and from random ones, with ever sharper
-    smoothing, over the pairs that can matter; the attained value is that of all pairs. The upper
-    bound: for any weights p of pairs, Delta_r^2 <= the sum of the r largest eigenvalues of
-    sum p z z', z the differences.
+    smoothing; the attained value is that of all pairs. The upper bound: for any weights p of pairs,
+    Delta_r^2 <= the sum of the r largest eigenvalues of sum p z z', z the differences.
 
     Parameters
     ----------
@@ -88,8 +87,7 @@ def interclass_distance(
     seed : int, default 0
         Seed of the random starts.
     time_limit : float, optional
-        Seconds after which the best view so far is returned, with a valid bracket; so it is at
-        Ctrl-C. No limit by default.
+        Seconds after which the best view so far is returned, with a valid bracket, as at Ctrl-C.
 
     Returns
     -------
@@ -99,9 +97,9 @@ def interclass_distance(
     Raises
     ------
     DataError
-        If the data have a wrong shape or kind, or are of one class.
+        The data have a wrong shape or kind, or are of one class.
     ArgumentError
-        If another argument is out of its range.
+        Another argument is out of its range.
 
     Examples
     --------
@@ -168,7 +166,8 @@ def interclass_bound(
 
     C / sqrt n (R / Delta_r)^{(r + 3) / (2 - epsilon)} + sqrt(log B / n) + confidence, whatever the
     dimension d of the inputs, with B = log_2(4 (R + 1) C) + (r + 2) log_2(R / Delta_r). For r = d
-    it holds for F_2 too.
+    it holds for F_2 too. The paper does not give C: the bound is a rate, and its number as good as
+    that choice.
 
     Parameters
     ----------
@@ -181,8 +180,7 @@ def interclass_bound(
     r : int
         The dimension of the view.
     constant : float
-        The paper's C_epsilon(r), which it does not give: the bound is a rate, and its number as
-        good as this choice.
+        The paper's C_epsilon(r).
     epsilon : float, default 0.5
         What the exponent lacks of (r + 3) / 2, between 0 and 1; C depends on it.
     delta : float, default 0.05
@@ -196,7 +194,7 @@ def interclass_bound(
     Raises
     ------
     ArgumentError
-        If an argument is out of its range, such as a distance above 2 R.
+        An argument is out of its range, such as a distance above 2 R.
 
     Examples
     --------

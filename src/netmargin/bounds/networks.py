@@ -21,9 +21,8 @@ def two_layer_bound(
 ) -> Bound:
     """Bound the test error of a two-layer net by its normalized margins, whatever its width.
 
-    For 1-Lipschitz, 1-homogeneous activations such as ReLU: 6 / gamma sqrt(D / n) + eps(gamma),
-    where D is the mean of |x|^2 and eps(gamma) stands for the last two terms of `margin_bound`.
-    Samples with a margin below gamma count by the ramp loss.
+    For 1-Lipschitz, 1-homogeneous activations such as ReLU: 6 / gamma sqrt(D / n), where D is the
+    mean of |x|^2, and the other terms of `margin_bound`.
 
     Parameters
     ----------
@@ -34,7 +33,7 @@ def two_layer_bound(
     radius : float
         C >= |x| for all x of the distribution.
     margin : float, optional
-        gamma, at most `radius`; min q by default.
+        gamma, at most `radius`; min q by default. Below it samples count by the ramp loss.
     delta : float, default 0.05
         The probability with which the bound may fail.
 
@@ -46,10 +45,10 @@ def two_layer_bound(
     Raises
     ------
     DataError
-        If q or X have wrong shapes or are not finite, an input is longer than `radius`, margins are
-        impossibly large, or the least one is not positive and no `margin` is given.
+        Arrays cannot be used, an input is longer than `radius`, margins are impossibly large, or
+        the least one is not positive and no `margin` is given.
     ArgumentError
-        If another argument is out of its range.
+        Another argument is out of its range.
 
     Examples
     --------
@@ -85,9 +84,8 @@ def kernel_bound(
 ) -> Bound:
     """Bound the test error of a kernel predictor by its normalized margins.
 
-    4 / gamma sqrt(trace K) / n + eps(gamma), where eps(gamma) stands for the last two terms of
-    `margin_bound`. For the arc-cosine kernel this is 2 sqrt 2 / gamma sqrt(D / (d n)), where D is
-    the mean of |x|^2.
+    4 / gamma sqrt(trace K) / n, and the other terms of `margin_bound`. For the arc-cosine kernel
+    this is 2 sqrt 2 / gamma sqrt(D / (d n)), where D is the mean of |x|^2.
 
     Parameters
     ----------
@@ -110,10 +108,10 @@ def kernel_bound(
     Raises
     ------
     DataError
-        If q or K have wrong shapes or are not finite, margins are above `largest`, or the least one
-        is not positive and no `margin` is given.
+        Arrays cannot be used, margins are above `largest`, or the least one is not positive and no
+        `margin` is given.
     ArgumentError
-        If another argument is out of its range.
+        Another argument is out of its range.
 
     Examples
     --------
@@ -147,7 +145,7 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
     """Bound the test error of a deep ReLU net that separates its training samples.
 
     For a net of `depth` layers without biases: 4 C (sqrt(2 log 2 depth) + 1) / (depth^{depth/2}
-    gamma sqrt n) + eps(gamma), where eps(gamma) stands for the last two terms of `margin_bound`.
+    gamma sqrt n), and the other terms of `margin_bound`.
 
     Parameters
     ----------
@@ -168,9 +166,9 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
     Raises
     ------
     DataError
-        If q is empty, not finite, not positive everywhere, or impossibly large.
+        q is empty, not finite, not positive everywhere, or impossibly large.
     ArgumentError
-        If another argument is out of its range.
+        Another argument is out of its range.
 
     Examples
     --------

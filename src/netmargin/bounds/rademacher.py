@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_seed
-from ..core.matrices import as_array
 from ..core.saved_records import Record
-from ..errors import DataError
 from ..kernels import arc_cosine
 from ..solvers.pricing.bounds import PricingBound
 from ..solvers.pricing.local import draw_starts, price_locally
+from .bound import bounded_inputs
 
 _RANDOM_STARTS = 64
 """Random directions beside the inputs and their opposites, for maxima that lie near none of them;
@@ -67,9 +66,9 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     Raises
     ------
     DataError
-        If X is not a finite array of shape (n, d).
+        X is not a finite array of shape (n, d).
     ArgumentError
-        If another argument is out of its range.
+        Another argument is out of its range.
 
     Examples
     --------
@@ -122,9 +121,9 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
     Raises
     ------
     DataError
-        If X is not a finite array of shape (n, d).
+        X is not a finite array of shape (n, d).
     ArgumentError
-        If another argument is out of its range.
+        Another argument is out of its range.
 
     Examples
     --------
@@ -147,11 +146,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
 def _draw_signs(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (n, D) with the bias, and signs (draws, n); raises DataError and ArgumentError."""
     bias = check_flag("bias", bias)
-    X = as_array(X, "X")
-    if X.ndim != 2 or not X.size or not np.isfinite(X).all():
-        raise DataError(
-            f"X must be a finite array of shape (n, d), n and d at least 1; got shape {X.shape}"
-        )
+    X = bounded_inputs(X, math.inf)
     Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
     # A stream of its own: random directions of the search come from the plain seed.
     return Z, np.random.default_rng([seed, 1]).choice([-1.0, 1.0], (draws, len(Z)))

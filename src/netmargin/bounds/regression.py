@@ -38,8 +38,7 @@ def regression_bound(
     X : array_like, shape (n, d)
         Training inputs, with a column of ones if neurons have a bias.
     norm : float
-        |alpha|_1 over unit-norm features, half of ||Theta||^2; for kernel=True the norm in the
-        arc-cosine space.
+        |alpha|_1 over unit-norm features, half of ||Theta||^2; for a kernel the norm in its space.
     largest_loss : float
         c, the largest absolute value of the loss.
     lipschitz : float
@@ -57,9 +56,9 @@ def regression_bound(
     Raises
     ------
     DataError
-        If losses or X have wrong shapes, are not finite, or a loss is beyond c.
+        Arrays cannot be used, or a loss is beyond c.
     ArgumentError
-        If another argument is out of its range.
+        Another argument is out of its range.
 
     Examples
     --------
@@ -112,10 +111,8 @@ def truncated_squares(predictions, y, *, largest: float = 1.0) -> np.ndarray:
 
     Parameters
     ----------
-    predictions : array_like, shape (n,)
-        The values f(x_n).
-    y : array_like, shape (n,)
-        The targets.
+    predictions, y : array_like, shape (n,)
+        The values f(x_n), and the targets.
     largest : float, default 1.0
         Where the squares are cut.
 
@@ -127,9 +124,9 @@ def truncated_squares(predictions, y, *, largest: float = 1.0) -> np.ndarray:
     Raises
     ------
     DataError
-        If predictions or y are empty, not finite, or of different lengths.
+        Predictions or y are empty, not finite, or of different lengths.
     ArgumentError
-        If `largest` is not positive.
+        `largest` is not positive.
 
     Examples
     --------

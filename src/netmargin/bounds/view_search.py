@@ -37,14 +37,8 @@ cold ones scatter. That of the relaxation begins at the fourth, in order not to 
 class ViewSearch:
     """The best view of the differences between samples of both classes that was found so far.
 
-    Attributes
-    ----------
-    best : ndarray, shape (d, r)
-        Orthonormal columns that span the view.
-    value : float
-        The least squared length of a difference in it.
-    upper : float
-        A proved upper bound of that value over all views.
+    `best` has orthonormal columns, (d, r), that span it; `value` is the least squared length of a
+    difference in it, and `upper` a proved upper bound of that over all views.
     """
 
     def __init__(
