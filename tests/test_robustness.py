@@ -12,7 +12,7 @@ from torch import nn
 import netmargin as nm
 from netmargin import models
 from netmargin.cli import main
-from netmargin.radii import batch_runs
+from netmargin.radii import batch_radii
 from netmargin.radii.lipschitz import _bound_by_fourier, operator_norm, score_lipschitz
 
 QUICK = ("deepfool", "ddn")
@@ -261,7 +261,7 @@ def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, 
     assert box is None or (flips.min() >= 0 and flips.max() <= 1)
     assert np.array_equal(nm.load(report.save(tmp_path / "radii.zip")).flips, report.flips)
     # Of many large inputs the first ones are kept, and none where nothing is looked for.
-    monkeypatch.setattr(batch_runs, "_KEPT_NUMBERS", 7 * 64)
+    monkeypatch.setattr(batch_radii, "_KEPT_NUMBERS", 7 * 64)
     assert np.array_equal(radii(net, (X, y), **options).flips, flips[:7])
     assert radii(net, (X, y), attacks=()).flips is None
 

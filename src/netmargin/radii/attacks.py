@@ -18,7 +18,7 @@ from .boundary import (
 )
 from .exact.chain import Chain
 from .flips import BoundedScores
-from .input_box import choose_bounds
+from .input_box import InputBox, choose_bounds
 from .walks import walk_to_boundary
 
 OWN = "walk"
@@ -80,7 +80,7 @@ def nearest_misclassified(
     y: Tensor,
     *,
     attacks: Sequence[str],
-    box: tuple[float, float] | None,
+    box: InputBox,
     scale: float,
     steps: int,
     chain: Chain | None,
@@ -143,7 +143,7 @@ def _search_ball(
     x: Tensor,
     y: Tensor,
     best: Tensor,
-    box: tuple[float, float] | None,
+    box: InputBox,
     *,
     widest: float,
 ) -> tuple[Tensor, Tensor]:

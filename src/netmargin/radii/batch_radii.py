@@ -1,4 +1,4 @@
-"""The radii of one batch: Lipschitz constants, attacks, and the search for proofs."""
+"""The radii of all samples, batch by batch: Lipschitz constants, attacks, the search for proofs."""
 
 import math
 from collections.abc import Callable
@@ -7,6 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from ..core.memory import advise_on_memory
+from ..core.progress import Progress
+from ..nets.net_on_samples import NetOnSamples
+from ..nets.shared import is_own_batch, join_shares, processes_sharing, writes_for_all
+from ..result import Status
 from .attacks import Found
 from .boundary import one_each
 from .certified import (
@@ -19,11 +23,17 @@ from .certified import (
     score_margins,
 )
 from .chain_radii import ChainRadii
-from .exact.chain import Chain
-from .flips import BoundedScores, are_misclassified
+from .flips import are_misclassified
+from .methods import Methods
+
+_KEPT_NUMBERS = 2_000_000
+"""Numbers of misclassified inputs that are kept: 16 MB, those of 2,500 images of 28x28."""
+
+Radii = dict[str, Tensor]
+"""What `compute_batch` says of one batch."""
 
 
-def know_nothing(n: int) -> dict[str, Tensor]:
+def know_nothing(n: int) -> Radii:
     """The radii of n samples of which nothing is known: anything from 0 on."""
     return {
         "lower": torch.zeros(n, dtype=torch.float64),
@@ -41,13 +51,11 @@ def compute_batch(
     waiting: int,
     tell: Callable[[str], None],
     *,
-    constants: tuple[list[float], Tensor] | None,
+    methods: Methods,
     attack: Callable[[Tensor, Tensor], Found] | None,
     search: ChainRadii | None,
-    judge: BoundedScores | None,
-    chain: Chain | None,
     tol: float,
-) -> dict[str, Tensor]:
+) -> Radii:
     """Compute the radii of one batch.
 
     waiting : the samples still to come, this batch included. tell : shows a line of progress.
@@ -58,21 +66,20 @@ def compute_batch(
     margins = score_margins(net, x, y).amin(1)
     correct = (margins > 0).cpu()
     # A sample that rounding may have put on the wrong side has its flip a little further.
-    wrong = are_misclassified(judge, chain, x, y, margins).cpu()
+    wrong = are_misclassified(methods.judge, methods.chain, x, y, margins).cpu()
     # The nearest misclassified point of a sample that is misclassified is the sample itself.
     rows["upper"][wrong] = 0.0
-    rows["certified_by"][wrong] = NOTHING if judge is None else MISCLASSIFIED
+    rows["certified_by"][wrong] = NOTHING if methods.judge is None else MISCLASSIFIED
     rows["flips"] = x.detach().cpu().masked_fill(one_each(~wrong, x), math.nan)
-    if constants is not None:
-        rows["lower"] = certified_radii(net, x, y, *constants).cpu().masked_fill(~correct, 0.0)
+    if methods.constants is not None:
+        lower = certified_radii(net, x, y, *methods.constants)
+        rows["lower"] = lower.cpu().masked_fill(~correct, 0.0)
         rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
     if attack is not None and not wrong.all():
-        found = attack(x[~wrong], y[~wrong])
-        rows["upper"][~wrong], rows["found_by"][~wrong] = (
-            found.distances.cpu(),
-            found.found_by.cpu(),
-        )
-        rows["flips"][~wrong] = found.points.cpu()
+        for name, found in zip(
+            ("upper", "flips", "found_by"), attack(x[~wrong], y[~wrong]), strict=True
+        ):
+            rows[name][~wrong] = found.cpu()
     for n in torch.nonzero(correct).flatten().tolist() if search else ():
         lower, upper = float(rows["lower"][n]), float(rows["upper"][n])
         if lower >= (1 - tol) * upper:
@@ -89,3 +96,49 @@ def compute_batch(
             rows["upper"][n], rows["found_by"][n] = radius.upper, -2  # TREE, the last but one
             rows["flips"][n] = radius.point
     return rows
+
+
+def run_batches(
+    scored: NetOnSamples, batch_size: int, compute_radii: Callable[..., Radii], progress: bool
+) -> tuple[list[Radii], Status]:
+    """Compute the radii of all batches, or of the first ones up to Ctrl-C.
+
+    Processes that share the samples compute some of the batches each, and all of them have all
+    radii; Ctrl-C leaves them without a result.
+    """
+    found: list[tuple[int, Radii]] = []
+    total = math.ceil(len(scored) / batch_size)
+    own = [number for number in range(total) if is_own_batch(number)]
+
+    def compute_share() -> list[tuple[int, Radii]]:
+        with Progress(progress and writes_for_all(), "robustness") as display:
+            for number, (x, y) in enumerate(scored.batches(batch_size)):
+                if number not in own:
+                    continue
+
+                def tell(more: str, number: int = number) -> None:
+                    line = f"batch {number + 1} of {total}"
+                    display.draw(number, total - number, f"{line}, {more}" if more else line)
+
+                tell("")
+                # The samples that are left to this process share what is left of its time.
+                starts = [later * batch_size for later in own if later >= number]
+                waiting = sum(min(batch_size, len(scored) - start) for start in starts)
+                with advise_on_memory(len(x)):
+                    radii = compute_radii(x, y, waiting, tell)
+                kept = max(0, _KEPT_NUMBERS // x[0].numel() - number * batch_size)
+                radii["flips"] = radii["flips"][:kept].clone()
+                found.append((number, radii))
+        return found
+
+    try:
+        shares = join_shares(compute_share)
+    except KeyboardInterrupt:
+        # What other processes have found is not known here.
+        if processes_sharing() > 1:
+            raise
+        said = f"interrupted: {len(found)} of {total} batches are done"
+        Progress(progress, "robustness").say(said)
+        return [radii for _, radii in found], Status.INTERRUPTED
+    rows = sorted((pair for share in shares for pair in share), key=lambda pair: pair[0])
+    return [radii for _, radii in rows], Status.FINISHED

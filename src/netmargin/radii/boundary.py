@@ -6,7 +6,9 @@ from torch import Tensor, nn
 from ..nets.model import scores
 from .certified import score_margins
 from .flips import bound_margins
+from .input_box import InputBox
 from .lipschitz import norm
+from .products import ROUNDINGS_PER_FUNCTION, UNIT_ROUNDOFF
 
 _BOUNDARY_STEPS = 12
 """Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
@@ -24,10 +26,6 @@ slope asks for, and nearly always enough.
 """
 _FLAT_STEP = 2.0**-50
 """First of these steps where there is no slope, as on a kink: some units in the last place."""
-_DISTANCE_ROUNDING = 2.0**-52
-"""Twice the unit roundoff of float64, for each entry of a distance and ..."""
-_DISTANCE_ROUNDINGS = 16
-"""... roundings beside them: distances are rounded up."""
 _TANGENT_OVERSHOOT = 1e-6
 """Relative distance by which a step goes beyond the tangent: the boundary itself is misclassified,
 and rounding may miss it.
@@ -65,7 +63,7 @@ def compute_gap_and_slope(
 
 def measure_distance(x: Tensor, points: Tensor) -> Tensor:
     """Compute the Euclidean distances between samples and points, (N,), rounded up."""
-    share = _DISTANCE_ROUNDING * (x[0].numel() + _DISTANCE_ROUNDINGS)
+    share = UNIT_ROUNDOFF * (x[0].numel() + ROUNDINGS_PER_FUNCTION)
     return norm((points - x).flatten(1)) * (1 + share)
 
 
@@ -75,7 +73,7 @@ def one_each(values: Tensor, x: Tensor) -> Tensor:
 
 
 def judge_points(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
 ) -> tuple[Tensor, Tensor]:
     """Clip points to the box and ask the net whether they are misclassified; ties are.
 
@@ -96,7 +94,7 @@ def judge_points(
 
 
 def _step_behind(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
 ) -> tuple[Tensor, Tensor]:
     """Step down the margin until points are misclassified by more than rounding; where it has no
     slope, away from x.
@@ -131,7 +129,7 @@ def _step_behind(
 
 
 def polish_points(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
 ) -> tuple[Tensor, Tensor]:
     """Judge points, and move misclassified ones along the boundary to where it is nearest.
 
@@ -151,7 +149,7 @@ def polish_points(
 
 
 def _descend_along_boundary(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: tuple[float, float] | None
+    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
 ) -> Tensor:
     """Move misclassified points along the boundary towards x, by Newton steps on its tangent.
 
@@ -177,7 +175,7 @@ def _descend_along_boundary(
 
 
 def _project_onto_tangent(
-    x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: tuple[float, float] | None
+    x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: InputBox
 ) -> Tensor:
     """Find the z of the box nearest to x with margin + slope . (z - points) <= 0.
 

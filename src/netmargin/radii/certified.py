@@ -6,14 +6,13 @@ from torch import Tensor, nn
 from ..margins import score_gaps
 from ..nets.model import scores
 from .lipschitz import (
-    LEAST_PRODUCT,
     kink_constant,
     layers_of,
     multiply_norms,
     norm,
     stretches_of,
 )
-from .products import multiply_absolute
+from .products import SMALLEST_NORMAL, multiply_absolute
 from .rounding import rounding_errors
 
 _SLOPES_PER_SAMPLE = 2_000_000
@@ -130,7 +129,7 @@ def _bound_slope_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[
                 outputs = lengths * (product.share * size + error) + lost
                 outputs = torch.where(product.vanished > 0, outputs, 0.0)
                 error = grown * error + product.share * product.norm * size
-                size = max(grown * size, LEAST_PRODUCT)
+                size = max(grown * size, SMALLEST_NORMAL)
             for layer in part:
                 if not linear:  # a ReLU or LeakyReLU
                     units.append(outputs)

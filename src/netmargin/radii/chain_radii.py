@@ -1,18 +1,18 @@
 """Certified radii of chains of dense layers and kinks, each accepted by the judge of `exact`."""
 
 import math
-import time
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..core.deadline import Deadline
 from .attacks import ScaledScores
 from .boundary import judge_points
 from .exact.ball import compact
 from .exact.chain import Chain
 from .exact.radius import Proved, RadiusSearch
-from .flips import BoundedScores
+from .input_box import InputBox
 from .region_descent import descend_through_regions
 
 EFFORTS = ("quick", "standard", "exact")
@@ -20,24 +20,6 @@ EFFORTS = ("quick", "standard", "exact")
 
 TREE = "search for proofs"
 """The name under which misclassified inputs are reported that a search for proofs came upon."""
-
-_MOST_UNITS = 1000
-"""Hidden units up to which bounds of whole balls are tried without being asked for. Random nets,
-seconds of one thread a sample: 784-256-256-10 took 0.9, 784-1000-10 and 784-512-512-10 five,
-convolutions of 784 and 392 units nine, 784-1500-10 fourteen; convolutions of 1568 and 392 units,
-784-1000-1000-10 and eight layers of 128 were not done with one rival after 39.
-"""
-
-
-def explain_size(chain: Chain) -> str:
-    """Say why a chain is too large for bounds of whole balls by default; "" where it is not."""
-    units = sum(chain.widths[1:-1])
-    if units <= _MOST_UNITS:
-        return ""
-    return (
-        f"The net has {units:,} hidden units, and beyond {_MOST_UNITS:,} a bound of a whole ball"
-        ' may take minutes a sample. effort="exact" tries it, best with a time_limit.'
-    )
 
 
 class ChainRadius(NamedTuple):
@@ -51,28 +33,23 @@ class ChainRadius(NamedTuple):
 class ChainRadii:
     """The search of certified radii of one float64 net, which is the chain, sample by sample.
 
-    scale : a number of the size of its margins, by which scores are divided. box : values of inputs
-    that a misclassified one may have; certified radii ignore it. effort : "standard" or "exact".
-    Searches end where lower >= (1 - tol) upper, or `time_limit` seconds from now on, for all
-    samples.
+    net : its scores, scaled to a size of 1. box : values of inputs that a misclassified one may
+    have; certified radii ignore it. Searches end where lower >= (1 - tol) upper, or `time_limit`
+    seconds from now on, for all samples.
     """
 
     def __init__(
         self,
-        net: nn.Module,
+        net: ScaledScores,
         chain: Chain,
-        *,
-        scale: float,
-        box: tuple[float, float] | None,
+        box: InputBox,
         effort: str,
         tol: float,
         time_limit: float | None,
-        judge: BoundedScores | None,
     ):
-        self.net = ScaledScores(net, scale, judge).eval()
-        self.compacted, self.box = compact(chain), box
+        self.net, self.compacted, self.box = net, compact(chain), box
         self.exact, self.tol = effort == "exact", tol
-        self.end = math.inf if time_limit is None else time.monotonic() + time_limit
+        self.deadline = Deadline(time_limit)
 
     def bracket(self, x: Tensor, y: Tensor, upper: float, waiting: int) -> ChainRadius:
         """Search the radius of one sample x, (1, ...), of class or sign y, (1,).
@@ -101,8 +78,6 @@ class ChainRadii:
 
         anchor, label = x.flatten().cpu().numpy(), int(y.sign() if y.is_floating_point() else y)
         search = RadiusSearch(self.compacted, anchor, label, upper, refine)
-        share = None
-        if math.isfinite(self.end):
-            share = max(self.end - time.monotonic(), 0.0) / waiting
+        share = self.deadline.share(waiting)
         proved = search.run(tol=self.tol, exact=self.exact, time_limit=share)
         return ChainRadius(proved, in_box, nearest.cpu())

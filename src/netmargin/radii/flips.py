@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import torch
@@ -17,18 +16,6 @@ _MOST_FRACTIONS = 200_000
 
 BoundedScores = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Of inputs (N, ...) the scores (N, C), and how far each is at most from the exact one."""
-
-
-def choose_judge(
-    net: nn.Module, norms: list[float] | None, chain: Chain | None
-) -> BoundedScores | None:
-    """What bounds the rounding of a net's scores; None where nothing is known about it.
-
-    norms : the norms of its stretches, where it is a chain of layers. chain : what was read of it.
-    """
-    if norms is not None:
-        return partial(_bound_layers, net, norms)
-    return None if chain is None else partial(_bound_chain, chain)
 
 
 def bound_margins(judge: BoundedScores, x: Tensor, y: Tensor) -> Tensor:
@@ -85,12 +72,12 @@ def _is_misclassified(chain: Chain, x: list[float], label: int) -> bool:
     return bool(np.delete(values, label).max() >= values[label])
 
 
-def _bound_layers(net: nn.Module, norms: list[float], x: Tensor) -> tuple[Tensor, Tensor]:
+def bound_layer_scores(net: nn.Module, norms: list[float], x: Tensor) -> tuple[Tensor, Tensor]:
     """The scores of a chain of layers, and their errors."""
     return scores(net, x), rounding_errors(net, x, norms)
 
 
-def _bound_chain(chain: Chain, x: Tensor) -> tuple[Tensor, Tensor]:
+def bound_chain_scores(chain: Chain, x: Tensor) -> tuple[Tensor, Tensor]:
     """The scores of a net that was read as a chain, and their errors."""
     values = chain.evaluate(x.detach().cpu().numpy())
     errors = chain.bound_errors(x.detach().flatten(1).cpu().numpy(), values)

@@ -7,6 +7,9 @@ from torch import Tensor
 from ..errors import DataError
 from ..nets.arrays import Arrays
 
+InputBox = tuple[float, float] | None
+"""The smallest and the largest value of an input; None for all of R^d."""
+
 _ATTACK_ROOM = 4.0
 """Room that attacks without a box have beyond the inputs, in units of their largest size or range:
 the nearest misclassified point is rarely farther, and step sizes of attacks grow with it.
@@ -17,7 +20,7 @@ outside it.
 """
 
 
-def check_box(box, samples: Arrays) -> tuple[float, float] | None:
+def check_box(box, samples: Arrays) -> InputBox:
     """Validate a box, and widen it by what rounding put outside it, or raise DataError."""
     if box is None:
         return None

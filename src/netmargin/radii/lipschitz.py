@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from .products import multiply_absolute, without_biases
+from .products import SMALLEST_NORMAL, multiply_absolute, without_biases
 
 # Layers with a known constant; any other one, and so any new one, is refused.
 _LINEAR = (
@@ -33,8 +33,6 @@ _ROUNDING = 1 + 1e-9
 """Factor by which norms are raised, more than the rounding of an eigenvalue problem."""
 _LEAST = 2.0**-1074
 """The smallest float64 number: a product below it vanishes, and one result may lose that much."""
-LEAST_PRODUCT = 2.0**-1022
-"""The smallest number with all digits, in place of products of norms below it."""
 _LOGARITHMS = 1 + 1e-12
 """Factor by which a product is raised that is taken by logarithms: these are below 1e5 in sum."""
 
@@ -127,7 +125,7 @@ def multiply_norms(norms: list[float], last: Tensor) -> Tensor:
     if 0.0 in norms:
         return torch.zeros_like(last)
     logarithm = last.log2() + sum(math.log2(value) for value in norms)
-    product = (_LOGARITHMS * logarithm.exp2()).clamp(min=LEAST_PRODUCT)
+    product = (_LOGARITHMS * logarithm.exp2()).clamp(min=SMALLEST_NORMAL)
     return torch.where(last == 0, 0.0, product.nan_to_num(nan=torch.inf, posinf=torch.inf))
 
 
@@ -300,7 +298,7 @@ def _scales_of_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> Tensor:
     if layer.weight is None:
         return scale
     size = layer.weight.abs()
-    return torch.where(size > 0, (scale * size).clamp(min=LEAST_PRODUCT), 0.0)
+    return torch.where(size > 0, (scale * size).clamp(min=SMALLEST_NORMAL), 0.0)
 
 
 def _as_pair(value) -> tuple[int, ...]:

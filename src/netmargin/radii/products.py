@@ -1,6 +1,7 @@
 """What rounding may change in the product of linear layers: a share of that of absolute ones."""
 
 import copy
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -11,9 +12,9 @@ UNIT_ROUNDOFF = 2.0**-52
 sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
 terms.
 """
-UNDERFLOW = 2.0**-1022
-"""What sums of up to 2^50 products may lose below the smallest number with all digits; nothing is
-lost of zeros.
+SMALLEST_NORMAL = 2.0**-1022
+"""The smallest number with all digits, in place of products of norms below it. Sums of up to 2^50
+products lose no more to underflow; nothing is lost of zeros.
 """
 ROUNDINGS_PER_FUNCTION = 16
 """Roundings counted for a function of one number, such as tanh or a normalization: more than any of
@@ -43,17 +44,12 @@ class AbsoluteProduct(NamedTuple):
 
 def absolute_layer(layer: nn.Module) -> nn.Module:
     """A linear layer with absolute weights and biases."""
-    absolute = copy.deepcopy(layer)
+    absolute = _changed(layer, weight=torch.abs, bias=torch.abs, running_mean=_negative)
     with torch.no_grad():
-        for name, values in [*absolute.named_parameters(), *absolute.named_buffers()]:
-            if name in ("weight", "bias"):
-                values.abs_()
-            elif name == "running_mean":  # it is subtracted
-                values.abs_().neg_()
         if isinstance(absolute, (nn.BatchNorm1d, nn.BatchNorm2d)) and absolute.affine:
             # Scales that would vanish are raised to numbers with all digits.
             assert absolute.running_var is not None
-            least = 2 * UNDERFLOW * (absolute.running_var + absolute.eps).sqrt()
+            least = 2 * SMALLEST_NORMAL * (absolute.running_var + absolute.eps).sqrt()
             weight = absolute.weight
             weight.copy_(torch.where(weight > 0, weight.maximum(least), 0.0))
     return absolute
@@ -61,12 +57,22 @@ def absolute_layer(layer: nn.Module) -> nn.Module:
 
 def without_biases(layer: nn.Module) -> nn.Module:
     """The linear part of a layer."""
-    linear = copy.deepcopy(layer)
+    return _changed(layer, bias=torch.zeros_like, running_mean=torch.zeros_like)
+
+
+def _changed(layer: nn.Module, **changes: Callable[[Tensor], Tensor]) -> nn.Module:
+    """A copy of a layer with some of its parameters and buffers changed."""
+    changed = copy.deepcopy(layer)
     with torch.no_grad():
-        for name, values in [*linear.named_parameters(), *linear.named_buffers()]:
-            if name in ("bias", "running_mean"):
-                values.zero_()
-    return linear
+        for name, values in [*changed.named_parameters(), *changed.named_buffers()]:
+            if name in changes:
+                values.copy_(changes[name](values))
+    return changed
+
+
+def _negative(values: Tensor) -> Tensor:
+    """The negative sizes of what is subtracted."""
+    return -values.abs()
 
 
 def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
@@ -81,17 +87,17 @@ def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
         for layer in layers:
             absolute = absolute_layer(without_biases(layer))
             n, total = sizes.numel(), total + sizes.sum()
-            sizes, lost = absolute(sizes), absolute(lost) + UNDERFLOW
+            sizes, lost = absolute(sizes), absolute(lost) + SMALLEST_NORMAL
             reached = absolute(reached).sign()  # ones times weights do not vanish
             share += UNIT_ROUNDOFF * (max(n, sizes.numel()) + ROUNDINGS_PER_FUNCTION)
         (columns,) = torch.autograd.grad(sizes.sum(), start)
     with torch.no_grad():
         # From the outputs on, what vanishes in a layer is multiplied by the sizes before it.
-        vanished = lost + UNDERFLOW * (total + sizes.sum())
+        vanished = lost + SMALLEST_NORMAL * (total + sizes.sum())
         rows = sizes.flatten().nan_to_num(nan=torch.inf, posinf=torch.inf)
         vanished = torch.where(reached > 0, vanished, 0.0).flatten()
         # The norm is at most the root of the largest sum of a row times that of a column.
         largest = rows.max().sqrt() * columns.max().sqrt()
         norm = (1 + share) * largest.nan_to_num(nan=torch.inf, posinf=torch.inf).item()
-        norm += UNDERFLOW * bool(reached.any())
+        norm += SMALLEST_NORMAL * bool(reached.any())
         return AbsoluteProduct(rows, norm, share, vanished.nan_to_num(torch.inf, torch.inf))

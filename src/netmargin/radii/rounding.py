@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from .lipschitz import is_linear, kink_constant, norm, stretches_of
-from .products import ROUNDINGS_PER_FUNCTION, UNDERFLOW, UNIT_ROUNDOFF, absolute_layer
+from .products import ROUNDINGS_PER_FUNCTION, SMALLEST_NORMAL, UNIT_ROUNDOFF, absolute_layer
 
 
 def rounding_errors(
@@ -44,7 +44,7 @@ def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
         return layer(errors)
     share = UNIT_ROUNDOFF * (x[0].numel() + ROUNDINGS_PER_FUNCTION)
     active = x.flatten(1).any(1) | errors.flatten(1).any(1)
-    vanished = UNDERFLOW * active.double().reshape(-1, *[1] * (layer(x[:1]).ndim - 1))
+    vanished = SMALLEST_NORMAL * active.double().reshape(-1, *[1] * (layer(x[:1]).ndim - 1))
     if isinstance(layer, nn.ReLU):  # exact, and 0 where it is 0 for certain
         return torch.where(x + errors > 0, errors, 0.0)
     if not is_linear(layer):

@@ -15,6 +15,7 @@ from .boundary import (
     polish_points,
 )
 from .exact.chain import Chain
+from .input_box import InputBox
 from .region_descent import descend_through_regions, has_small_layers
 
 _CANDIDATES = 9
@@ -72,7 +73,7 @@ def walk_to_boundary(
     x: Tensor,
     y: Tensor,
     *,
-    box: tuple[float, float] | None,
+    box: InputBox,
     widest: float,
     chain: Chain | None,
 ) -> Tensor:
@@ -116,7 +117,7 @@ class _Search:
         net: nn.Module,
         x: Tensor,
         y: Tensor,
-        box: tuple[float, float] | None,
+        box: InputBox,
         widest: float,
         regions: Chain | None,
     ):
@@ -228,7 +229,7 @@ def _walk(
     rivals: Tensor,
     begin: Tensor,
     reach: Tensor,
-    box: tuple[float, float] | None,
+    box: InputBox,
     pace: _Pace,
 ) -> _Walked:
     """Walk down the gap to a rival, brought back to a sphere around x after every step."""

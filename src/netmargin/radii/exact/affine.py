@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ..products import UNDERFLOW, UNIT_ROUNDOFF, without_biases
+from ..products import SMALLEST_NORMAL, UNIT_ROUNDOFF, without_biases
 from ..rounding import propagate_errors
 
 _LARGEST_MATRIX = 60_000_000
@@ -88,7 +88,7 @@ def multiply(state: Affine, factor: Tensor) -> Affine:
 
     def bound(values: Tensor, errors: Tensor) -> Tensor:
         rounded = factor.abs() * (errors + 4 * UNIT_ROUNDOFF * (values.abs() + errors))
-        return rounded + UNDERFLOW * ((values != 0) | (errors != 0)) * (factor != 0)
+        return rounded + SMALLEST_NORMAL * ((values != 0) | (errors != 0)) * (factor != 0)
 
     return Affine(
         state.columns * factor,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ...errors import ModelError
 from ...nets.model import call_net
-from ..products import UNDERFLOW
+from ..products import SMALLEST_NORMAL
 from .follow_net import follow_net
 from .quadratics import share
 
@@ -62,7 +62,7 @@ class Chain:
         a, errors = np.abs(x), np.zeros_like(x)
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             size, some = np.abs(weight), (a.any(1) | errors.any(1))[:, None]
-            rounded = share(a.shape[1] + 1) * (a @ size.T + np.abs(bias)) + UNDERFLOW * some
+            rounded = share(a.shape[1] + 1) * (a @ size.T + np.abs(bias)) + SMALLEST_NORMAL * some
             errors = errors @ size.T + (a + errors) @ self.weight_errors[k].T + self.bias_errors[k]
             errors = errors + rounded + (changes[k] if changes else 0.0)
             errors = errors * (1 + share(a.shape[1]))

@@ -1,0 +1,88 @@
+"""What can bound the radii of a net: norms of its layers, proofs about dense layers, a judge."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from ..nets.model import scores
+from .attacks import OWN
+from .exact.chain import Chain, read_chain
+from .flips import BoundedScores, bound_chain_scores, bound_layer_scores
+from .lipschitz import chain_norms, layers_of
+
+_MOST_UNITS = 1000
+"""Hidden units up to which bounds of whole balls are tried without being asked for. Random nets,
+seconds of one thread a sample: 784-256-256-10 took 0.9, 784-1000-10 and 784-512-512-10 five,
+convolutions of 784 and 392 units nine, 784-1500-10 fourteen; convolutions of 1568 and 392 units,
+784-1000-1000-10 and eight layers of 128 were not done with one rival after 39.
+"""
+
+
+@dataclass(frozen=True)
+class Methods:
+    """What bounds the radii of a net."""
+
+    # norms of the layers and differences of the last one's rows, where the net is their chain
+    constants: tuple[list[float], Tensor] | None
+    no_lower: str  # why there is no lower radius, or ""
+    chain: Chain | None  # the net as dense layers, if it is that and something uses it
+    no_chain: str  # why proofs of whole balls are not searched, where they could be asked for
+    searches: bool  # whether they are searched
+    judge: BoundedScores | None  # what bounds the rounding of the net's scores
+
+
+def choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]) -> Methods:
+    """What can bound the radii of a net, of which x (n, ...) is a batch of inputs."""
+    # Nets without a known Lipschitz constant can still be attacked.
+    try:
+        constants, no_lower = _bound_layers(net, x), ""
+    except ModelError as error:
+        constants, no_lower = None, str(error)
+    chain, no_chain = _read_chain(net, x, effort, attacks)
+    searches = chain is not None and not no_chain and effort != "quick"
+    if chain is not None and not chain.slopes and constants is not None and attacks:
+        # Lipschitz constants of the gaps of linear nets are exact: with an attack nothing is
+        # missing.
+        searches = False
+    judge: BoundedScores | None = None
+    if constants is not None:
+        judge = partial(bound_layer_scores, net, constants[0])
+    elif chain is not None:
+        judge = partial(bound_chain_scores, chain)
+    return Methods(constants, "" if searches else no_lower, chain, no_chain, searches, judge)
+
+
+def _bound_layers(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
+    """Bound the norms of a chain of layers, after checking on a batch that the chain is the net."""
+    with torch.no_grad():
+        z, chained = scores(net, x), x
+        for layer in layers_of(net):
+            chained = layer(chained)
+    if not torch.allclose(z, chained.reshape(len(x), -1), rtol=1e-9, atol=0):
+        raise ModelError(
+            "The net is not the chain of its layers, so that its Lipschitz constant is not known."
+        )
+    return chain_norms(net, x)
+
+
+def _read_chain(
+    net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]
+) -> tuple[Chain | None, str]:
+    """Read the net as a chain, if something uses it and it is one; and why none is searched."""
+    if effort == "quick" and OWN not in attacks:
+        return None, ""
+    try:
+        chain = read_chain(net, x)
+    except ModelError as error:
+        return None, "" if effort == "quick" else str(error)
+    units = sum(chain.widths[1:-1])
+    if effort != "standard" or units <= _MOST_UNITS:
+        return chain, ""
+    return chain, (
+        f"The net has {units:,} hidden units, and beyond {_MOST_UNITS:,} a bound of a whole ball"
+        ' may take minutes a sample. effort="exact" tries it, best with a time_limit.'
+    )
