@@ -72,8 +72,8 @@ def compute_batch(
     rows["certified_by"][wrong] = NOTHING if methods.judge is None else MISCLASSIFIED
     rows["flips"] = x.detach().cpu().masked_fill(one_each(~wrong, x), math.nan)
     if methods.constants is not None:
-        lower = certified_radii(net, x, y, *methods.constants)
-        rows["lower"] = lower.cpu().masked_fill(~correct, 0.0)
+        certified = certified_radii(net, x, y, *methods.constants)
+        rows["lower"] = certified.cpu().masked_fill(~correct, 0.0)
         rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
     if attack is not None and not wrong.all():
         for name, found in zip(

@@ -163,9 +163,9 @@ def robustness(
             chain=methods.chain,
             judge=methods.judge,
         )
-    if methods.searches:
+    if methods.searched:
         scaled = ScaledScores(net, scale, methods.judge).eval()
-        search = ChainRadii(scaled, methods.chain, box, effort, tol, time_limit)
+        search = ChainRadii(scaled, methods.searched, box, effort, tol, time_limit)
     compute_radii = partial(
         compute_batch, net, methods=methods, attack=attack, search=search, tol=tol
     )

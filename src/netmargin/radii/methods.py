@@ -31,7 +31,7 @@ class Methods:
     no_lower: str  # why there is no lower radius, or ""
     chain: Chain | None  # the net as dense layers, if it is that and something uses it
     no_chain: str  # why proofs of whole balls are not searched, where they could be asked for
-    searches: bool  # whether they are searched
+    searched: Chain | None  # the chain, if they are searched
     judge: BoundedScores | None  # what bounds the rounding of the net's scores
 
 
@@ -43,17 +43,17 @@ def choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str
     except ModelError as error:
         constants, no_lower = None, str(error)
     chain, no_chain = _read_chain(net, x, effort, attacks)
-    searches = chain is not None and not no_chain and effort != "quick"
-    if chain is not None and not chain.slopes and constants is not None and attacks:
+    searched = None if no_chain or effort == "quick" else chain
+    if searched and not searched.slopes and constants and attacks:
         # Lipschitz constants of the gaps of linear nets are exact: with an attack nothing is
         # missing.
-        searches = False
+        searched = None
     judge: BoundedScores | None = None
     if constants is not None:
         judge = partial(bound_layer_scores, net, constants[0])
     elif chain is not None:
         judge = partial(bound_chain_scores, chain)
-    return Methods(constants, "" if searches else no_lower, chain, no_chain, searches, judge)
+    return Methods(constants, "" if searched else no_lower, chain, no_chain, searched, judge)
 
 
 def _bound_layers(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
