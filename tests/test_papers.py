@@ -366,7 +366,12 @@ def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
     known = figure("chizat-bach/fig4")
     run, settings = known.runs(known.scales["smoke"])[0], known.scales["smoke"]
     original, keys = inspect.getsource, []
-    for old, new in (("$", ""), ('"""([A-Z])', '"""Now \\1'), (" = ", " =  "), (" 1", " 1.5")):
+    for old, new in (
+        ("$", ""),
+        ('"""([A-Z])', '"""Now \\1'),
+        (" = ", " =  "),
+        (r" 1\b(?!\.)", " 1.5"),
+    ):
         change = lambda module, old=old, new=new: re.sub(old, new, original(module))  # noqa: E731
         monkeypatch.setattr("netmargin.papers.gallery.runs.inspect.getsource", change)
         runs._parse_module.cache_clear()
