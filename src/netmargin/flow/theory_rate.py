@@ -89,6 +89,8 @@ class SmoothnessBounds(Record):
 class TheoryRate:
     """The largest rate of gradient descent that condition (S5) allows, and the margin gamma-hat.
 
+    Take each step at `log_rate` of the loss before it, and `log_gamma_hat` never falls.
+
     For the exponential loss, from a time with Loss < 1. With u = log 1/Loss: kappa = Loss u^{2 -
     2/L} (its largest value below u = 2 - 2/L), mu = u_0 / (2 u), lambda = Loss u^{1 - 2/L} / (L
     kappa), and gamma-hat = e^phi / rho^L, phi = log u + I, I <= 0 an integral.

@@ -38,6 +38,9 @@ def weak_regularization(
 ) -> WeakRegularization:
     """Compute a lambda with which every 2-approximate minimizer has a good margin.
 
+    Use it as weight decay: any training that ends within a factor 2 of the least regularized loss
+    then has at least a quarter (r = a) of the best margin.
+
     L_lambda(Theta) = mean_n (logistic or cross-entropy loss) + lambda ||Theta||^r, for a net of
     homogeneity order a. Every Theta with L_lambda(Theta) <= 2 min L_lambda has a normalized margin
     of at least gamma / (2 4^{a/r}), so lambda need not tend to 0, nor the loss be minimized

@@ -12,18 +12,25 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from ..core.arguments import check_flag, check_seed
+from ..core.arguments import check_count, check_flag, check_number, check_seed
 from ..core.denormals import flush_denormals
 from ..core.matrices import SolverData
 from ..core.progress import Progress
+from ..errors import ArgumentError
 from ..losses import Loss
 from ..nets.threads import fitting_threads
 from ..result import Status
+from .options import (
+    check_resample,
+    count_runs,
+    draw_neurons,
+    one_per_run,
+    read_data_sets,
+    step_sizes,
+)
 from .run import Run
 from .run_group import group_runs
-from .run_setup import check_resample, count_runs, draw_neurons, one_per_run, read_data_sets
 from .smooth_margin import margin_loss
-from .step_sizes import step_sizes
 from .two_layer_runs import TwoLayerRuns, take_snapshot
 
 Rate = Callable[[np.ndarray], np.ndarray]
@@ -114,7 +121,7 @@ def train_both_layers(
     ------
     DataError
         If the data have wrong shapes or labels, are not finite, or differ in their dimension.
-    ValueError
+    ArgumentError
         If another argument is out of its range, or lists have different lengths.
     DivergenceError
         If a run diverges at every step size.
@@ -131,12 +138,14 @@ def train_both_layers(
 
     Source: Chizat and Bach 2020, Section 3 and (6), (9), Theorem 3, Sections 5 and 7.
     """
-    steps, records = operator.index(steps), operator.index(records)
+    steps, records = check_count("steps", steps), check_count("records", records)
     count = count_runs(X, y, width=width, rate=rate, seeds=seeds, target=target)
-    widths = [operator.index(m) for m in one_per_run(width, count)]
-    _check_ranges(widths, steps, records, scale=scale, power=power, paired=paired)
+    widths = [check_count("width", m) for m in one_per_run(width, count)]
+    scale, power = check_number("scale", scale, above=0), check_count("power", power, at_most=2)
+    if paired and any(m % 2 for m in widths):
+        raise ArgumentError(f"width must be even where neurons are paired; got {widths}")
     if any(not 0 <= operator.index(t) <= steps for t in snapshots):
-        raise ValueError(f"snapshots must be times between 0 and {steps}; got {list(snapshots)}")
+        raise ArgumentError(f"snapshots must be times between 0 and {steps}; got {list(snapshots)}")
     loss = margin_loss(loss)
     sets = read_data_sets(X, y, bias)
     settings = zip(
@@ -168,22 +177,6 @@ def train_both_layers(
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
     shown = check_flag("progress", progress)
     return _train(runs, dtype, times, set(snapshots), samples, bias, shown)
-
-
-def _check_ranges(
-    widths: list[int], steps: int, records: int, *, scale: float, power: int, paired: bool
-) -> None:
-    """Raise ValueError where a count, the scale or the power is out of its range."""
-    if (
-        min(*widths, steps, records) < 1
-        or not 0 < scale < math.inf
-        or power not in (1, 2)
-        or (paired and any(m % 2 for m in widths))
-    ):
-        raise ValueError(
-            "need width, steps, records >= 1, scale > 0, power 1 or 2, even widths where paired;"
-            f" got {widths}, {steps}, {records}, {scale}, {power}"
-        )
 
 
 def _default_rate(times: np.ndarray) -> np.ndarray:

@@ -26,50 +26,25 @@ def output_growth(log_scale):
 
 @dataclass
 class Run(Record):
-    """One run of training: its neurons, its settings, and its last measurement.
+    """One run of training: its neurons, its settings, and its last measurement."""
 
-    Attributes
-    ----------
-    index : int
-        Its place among all runs.
-    data : SolverData
-        Inputs (n, D) and labels (n,).
-    a, b : ndarray, shapes (m, D) and (m,)
-        The neurons, divided by their common size e^log_scale, which makes them about 1.
-    log_scale : float
-        The natural log of that size.
-    rates : ndarray, shape (steps,)
-        Step sizes for each time.
-    target : float
-        The margin at which the run stops.
-    power : int
-        The power of the ReLU, 1 or 2.
-    loss : Loss
-        The loss of the smooth margin.
-    margin, log_mass, objective, q, dual
-        The last measurement: margin over the mass, log mass, smooth margin F, margins of the
-        samples at e^log_scale = 1 and their shares in the slopes of F.
-    steps, halvings, stopped
-        The number of steps taken, how often step sizes were halved, whether the target is reached.
-    """
-
-    index: int
-    data: SolverData
-    a: np.ndarray
-    b: np.ndarray
+    index: int  # its place among all runs
+    data: SolverData  # inputs (n, D) and labels (n,)
+    a: np.ndarray  # (m, D), divided by e^log_scale
+    b: np.ndarray  # (m,), likewise
     log_scale: float
-    rates: np.ndarray
-    target: float
-    power: int
-    loss: Loss
-    margin: float = math.nan
+    rates: np.ndarray  # step sizes for each time
+    target: float  # the margin at which the run stops
+    power: int  # of the ReLU, 1 or 2
+    loss: Loss  # of the smooth margin
+    margin: float = math.nan  # over the mass
     log_mass: float = math.nan
-    objective: float = math.nan
-    q: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    dual: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    objective: float = math.nan  # the smooth margin F
+    q: np.ndarray = field(default_factory=lambda: np.zeros(0))  # margins at e^log_scale = 1
+    dual: np.ndarray = field(default_factory=lambda: np.zeros(0))  # shares in the slopes of F
     steps: int = 0
-    halvings: int = 0
-    stopped: bool = False
+    halvings: int = 0  # of the step sizes
+    stopped: bool = False  # whether the target is reached
 
     __repr__ = short_repr
 

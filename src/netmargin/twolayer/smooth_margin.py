@@ -6,14 +6,15 @@ The losses l have an exponential tail.
 import torch
 from torch import Tensor
 
+from ..errors import ArgumentError
 from ..losses import Exponential, Logistic, Loss
 
 
 def margin_loss(loss: Loss | None) -> Loss:
-    """The loss, `Exponential()` for None. Raises ValueError unless its tail is exponential."""
+    """The loss, `Exponential()` for None. Raises ArgumentError unless its tail is exponential."""
     loss = loss or Exponential()
     if not isinstance(loss, (Exponential, Logistic)) or loss.power != 1:
-        raise ValueError(f"loss must be Exponential() or Logistic(); got {loss!r}")
+        raise ArgumentError(f"loss must be Exponential() or Logistic(); got {loss!r}")
     return loss
 
 

@@ -12,7 +12,7 @@ from ...core.records import short_repr
 from ...errors import DataError
 from ...result import Status
 from ...solvers.linear import linear_max_margin
-from ...twolayer.step_sizes import step_sizes
+from ...twolayer.options import step_sizes
 from ..ledger.directions import matrix_game
 
 _LARGEST_LOG_SIZE = 690.0

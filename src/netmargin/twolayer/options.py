@@ -1,24 +1,25 @@
-"""The start of training runs: how many there are, their data sets and their neurons."""
+"""What the arguments of training mean: how many runs there are, their data, neurons and steps."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 import numpy as np
 
+from ..core.arguments import check_count
 from ..core.matrices import SolverData, binary_data
-from ..errors import DataError
+from ..errors import ArgumentError, DataError
 
 
 def count_runs(X, y, **options) -> int:
     """The number R of runs that lists of options or of data sets ask for, 1 without lists.
 
-    Raises ValueError where lists of more than one entry have different lengths.
+    Raises ArgumentError where lists of more than one entry have different lengths.
     """
     several = _holds_data_sets(X)
     entries = [*options.values(), X if several else None]
     lengths = {len(value) for value in entries if _is_list(value) and len(value) != 1}
     if len(lengths) > 1 or 0 in lengths or (several and len(y) != len(X)):
-        raise ValueError(
+        raise ArgumentError(
             "width, rate, seeds, target and the lists X and y must have one entry, or one for each"
             f" run; got lengths {sorted(lengths)}"
         )
@@ -43,6 +44,23 @@ def one_per_run(value, count: int) -> list:
     return entries * count if len(entries) == 1 else entries
 
 
+def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """The step sizes, positive and finite, that `rate` gives for t = 0 .. steps - 1, (steps,)."""
+    steps = check_count("steps", steps)
+    if not callable(rate):
+        raise ArgumentError(
+            "rate must be a function of the array of times, such as lambda t: 0.5 / np.sqrt(t +"
+            f" 1); got {rate!r}"
+        )
+    found = np.asarray(rate(np.arange(steps)), dtype=np.float64)
+    if found.shape not in ((), (steps,)) or not (np.isfinite(found) & (found > 0)).all():
+        raise ArgumentError(
+            "rate must give positive, finite step sizes for all t = 0 .. steps - 1, one number or"
+            " an array of them"
+        )
+    return np.broadcast_to(found, steps)
+
+
 def draw_neurons(
     dimension: int, m: int, *, paired: bool, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +82,7 @@ def check_resample(
 ) -> Callable[[int], SolverData]:
     """Wrap the user's function of the time so that it returns checked float64 data.
 
-    Raises ValueError where two calls for the same time differ: a run that goes back after a
+    Raises ArgumentError where two calls for the same time differ: a run that goes back after a
     divergence must meet the same samples again.
     """
 
@@ -78,7 +96,7 @@ def check_resample(
         return found
 
     if not np.array_equal(samples(0).Z, samples(0).Z):
-        raise ValueError(
+        raise ArgumentError(
             "resample must give the same samples whenever it is asked for the same t: seed what it"
             " draws with t."
         )
