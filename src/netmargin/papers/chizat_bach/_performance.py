@@ -1,13 +1,53 @@
 """Test errors of both ways to train a wide two-layer net, on the clusters of Section 7."""
 
+from pathlib import Path
+
 import numpy as np
 
 from ...datasets import clusters
 from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...kernels import random_features
 from ...twolayer import train_both_layers
-from ..gallery.figure import Check, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings
 from ._fixed_features import train_output_layer
+
+
+def make_figure(id: str, name: str, values: list[int], small: dict, fixed: dict, **given) -> Figure:
+    """A figure of test errors against `name`, n or d; at smoke scale of the `small` settings."""
+    shared = {"runs": 6, "width": 400, "steps": 10_000, "tested": 5000}
+    paper = {"runs": 20, "width": 1000, "steps": 50_000, "tested": 10_000}
+    smoke = {"runs": 6, "width": 100, "steps": 2000, "tested": 1000}
+    return Figure(
+        id=id,
+        differs="balanced start on the sphere instead of N(0, 1) for both layers",
+        scales={
+            "smoke": small | smoke,
+            "laptop": fixed | {name: values} | shared,
+            "paper": fixed | {name: values} | paper,
+        },
+        runs=lambda settings: [
+            {name: value, "seed": seed}
+            for value in settings[name]
+            for seed in range(settings["runs"])
+        ],
+        compute=_compute,
+        concerns=lambda run, setting: setting not in (name, "runs"),
+        **given,
+    )
+
+
+def _compute(run: Row, settings: Settings, folder: Path) -> Row:
+    """Measure the test errors of one experiment."""
+    n, d = (run[key] if key in run else settings[key] for key in ("n", "d"))
+    return errors(n, d, run["seed"], settings)
+
+
+def larger_half(name: str, rows: list[Row]) -> Check:
+    """Check that both layers err less than the output layer, over the larger half of the values."""
+    values, both, output = errors_by(name, rows)
+    half = slice(len(values) // 2, None)
+    where = f"for {name} = {', '.join(map(str, values[half]))}"
+    return difference(both[:, half], output[:, half], where)
 
 
 def errors(n: int, d: int, seed: int, settings: Settings) -> Row:

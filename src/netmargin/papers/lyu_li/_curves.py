@@ -1,10 +1,22 @@
 """Curves of the training runs against epochs, and what they show."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from ...figures.style import BOTH, OUTPUT, open_canvas
-from ..gallery.figure import Check, Row
-from ._training import WITHOUT_BIAS
+from ..gallery.figure import Check, Figure, Row
+from ._training import (
+    CONSTANT,
+    LOSS_BASED,
+    RUNS,
+    SCALES,
+    SUBSET,
+    SUBSET_VGG,
+    WITHOUT_BIAS,
+    concerns,
+    runs,
+    train_net,
+)
 
 _RISING_SHARE = 0.8
 """The share of the looks at which the margin has to rise. SGD lets it fall at single ones; a margin
@@ -17,6 +29,37 @@ PANELS = {
     "margin": r"margin $q_{\min}/\|\theta\|^L$",
     "alpha": r"relative learning rate $\alpha$",
 }
+
+
+def make_figure(
+    id: str,
+    net: str,
+    rates: tuple[str, ...],
+    names: tuple[str, ...],
+    check: Callable,
+    *,
+    title: str,
+    finding: str,
+    minutes: tuple[float, float, float],
+) -> Figure:
+    """A figure of curves of training runs, which all figures of this paper share."""
+    titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
+    return Figure(
+        id=id,
+        title=title,
+        finding=finding,
+        differs=SUBSET if net == "cnn" else SUBSET_VGG,
+        scales=SCALES,
+        minutes=dict(zip(SCALES, minutes, strict=True)),
+        runs=lambda settings: runs(net, *rates),
+        compute=train_net,
+        concerns=concerns,
+        draw=lambda settings, rows: draw_curves(
+            rows, {rate: titles[rate] for rate in rates}, names
+        ),
+        check=check,
+        runs_of=RUNS,
+    )
 
 
 def draw_curves(rows: list[Row], rates: dict[str, str], names: tuple[str, ...]):

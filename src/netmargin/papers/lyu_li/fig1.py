@@ -2,9 +2,9 @@
 loss-based learning rate.
 """
 
-from ..gallery.figure import Check, Figure, Row, Settings
-from ._curves import draw_curves, net_name, rising
-from ._training import CONSTANT, LOSS_BASED, RUNS, SCALES, SUBSET, concerns, runs, train_net
+from ..gallery.figure import Check, Row, Settings
+from ._curves import make_figure, net_name, rising
+from ._training import CONSTANT, LOSS_BASED
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -30,27 +30,19 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return found
 
 
-FIGURE = Figure(
-    id="lyu-li/fig1",
+FIGURE = make_figure(
+    "lyu-li/fig1",
+    "cnn",
+    (CONSTANT, LOSS_BASED),
+    ("log10_loss", "layer_margin"),
+    check,
     title=(
-        "training loss and normalized margin of CNNs on MNIST: constant rate (top), loss-based rate"
-        " (bottom)"
+        "training loss and normalized margin of CNNs on MNIST: constant rate (top), loss-based"
+        " rate (bottom)"
     ),
     finding=(
-        "after the data are fitted the normalized margin keeps rising: slowly with a constant rate,"
-        " many times faster with the loss-based rate, whose loss falls exponentially"
+        "after the data are fitted the normalized margin keeps rising: slowly with a constant"
+        " rate, many times faster with the loss-based rate, whose loss falls exponentially"
     ),
-    differs=SUBSET,
-    scales=SCALES,
-    minutes={"smoke": 0.15, "laptop": 6.0, "paper": 143_000.0},
-    runs=lambda settings: runs("cnn", CONSTANT, LOSS_BASED),
-    compute=train_net,
-    concerns=concerns,
-    draw=lambda settings, rows: draw_curves(
-        rows,
-        {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"},
-        ("log10_loss", "layer_margin"),
-    ),
-    check=check,
-    runs_of=RUNS,
+    minutes=(0.15, 6.0, 143_000.0),
 )

@@ -1,8 +1,8 @@
 """Figure 5: VGGNet on CIFAR-10, with the constant rate."""
 
-from ..gallery.figure import Check, Figure, Row, Settings
-from ._curves import draw_curves, fitted, rising
-from ._training import CONSTANT, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
+from ..gallery.figure import Check, Row, Settings
+from ._curves import fitted, make_figure, rising
+from ._training import CONSTANT
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -10,19 +10,15 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return [*map(fitted, rows), *map(rising, rows)]
 
 
-FIGURE = Figure(
-    id="lyu-li/fig5",
+FIGURE = make_figure(
+    "lyu-li/fig5",
+    "vgg",
+    (CONSTANT,),
+    ("log10_loss", "accuracy", "layer_margin"),
+    check,
     title="VGGNet on CIFAR-10 with the constant rate",
-    finding="a deep net shows the same as the CNN: once it is fitted, its normalized margin rises",
-    differs=SUBSET_VGG,
-    scales=SCALES,
-    minutes={"smoke": 0.2, "laptop": 2.0, "paper": 830_000.0},
-    runs=lambda settings: runs("vgg", CONSTANT),
-    compute=train_net,
-    concerns=concerns,
-    draw=lambda settings, rows: draw_curves(
-        rows, {CONSTANT: "constant rate"}, ("log10_loss", "accuracy", "layer_margin")
+    finding=(
+        "a deep net shows the same as the CNN: once it is fitted, its normalized margin rises"
     ),
-    check=check,
-    runs_of=RUNS,
+    minutes=(0.2, 2.0, 830_000.0),
 )

@@ -1,8 +1,8 @@
 """Figure 6: VGGNet on CIFAR-10, with the loss-based rate."""
 
-from ..gallery.figure import Check, Figure, Row, Settings
-from ._curves import draw_curves, fitted, rising
-from ._training import LOSS_BASED, RUNS, SCALES, SUBSET_VGG, concerns, runs, train_net
+from ..gallery.figure import Check, Row, Settings
+from ._curves import fitted, make_figure, rising
+from ._training import LOSS_BASED
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -14,19 +14,15 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return [*map(fitted, rows), deep, *map(rising, rows)]
 
 
-FIGURE = Figure(
-    id="lyu-li/fig6",
+FIGURE = make_figure(
+    "lyu-li/fig6",
+    "vgg",
+    (LOSS_BASED,),
+    ("log10_loss", "accuracy", "layer_margin"),
+    check,
     title="VGGNet on CIFAR-10 with the loss-based rate",
-    finding="a deep net shows the same as the CNN: once it is fitted, its normalized margin rises",
-    differs=SUBSET_VGG,
-    scales=SCALES,
-    minutes={"smoke": 0.2, "laptop": 6.0, "paper": 2_750_000.0},
-    runs=lambda settings: runs("vgg", LOSS_BASED),
-    compute=train_net,
-    concerns=concerns,
-    draw=lambda settings, rows: draw_curves(
-        rows, {LOSS_BASED: "loss-based rate"}, ("log10_loss", "accuracy", "layer_margin")
+    finding=(
+        "a deep net shows the same as the CNN: once it is fitted, its normalized margin rises"
     ),
-    check=check,
-    runs_of=RUNS,
+    minutes=(0.2, 6.0, 2_750_000.0),
 )
