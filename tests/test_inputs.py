@@ -1,4 +1,4 @@
-"""What people pass in: every kind of net and of batch gives every door the same numbers as its
+"""What people pass in: every kind of net and of batch gives every function the same numbers as its
 plain form.
 """
 
@@ -201,7 +201,7 @@ def inputs_of(data):
     )
 
 
-DOORS = {
+CALLS = {
     "measure": lambda model, data: nm.measure(model, data).q,
     "analyse": lambda model, data: nm.analyse(model, inputs_of(data)).to_dict(),
     "check": lambda model, data: (
@@ -222,18 +222,18 @@ WHOLE = ("analyse", "check", "empirical_ntk")
 """Functions that take inputs without labels."""
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_door_takes_what_people_have(door, kind):
+def test_every_function_takes_what_people_have(call, kind):
     model, data, plain = KINDS[kind]
-    if door == "robustness" and plain is not IMAGE:
+    if call == "robustness" and plain is not IMAGE:
         with pytest.raises(nm.DataError, match="whole numbers.*cannot be moved"):
-            DOORS[door](model, data)
+            CALLS[call](model, data)
         return
-    if door in WHOLE and not isinstance(data, (dict, tuple)):
+    if call in WHOLE and not isinstance(data, (dict, tuple)):
         data, plain = (NAMED, TOKEN_LABELS), TOKEN  # without labels there are no batches
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    given, expected = DOORS[door](model, data), DOORS[door](*plain)
+    given, expected = CALLS[call](model, data), CALLS[call](*plain)
     if isinstance(given, dict):
         assert given == expected
     else:
@@ -247,19 +247,19 @@ def _flat(answer):
     return map(np.asarray, answer) if isinstance(answer, tuple) else [np.asarray(answer)]
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
-def test_every_door_takes_half_precision(door, kind):
+def test_every_function_takes_half_precision(call, kind):
     """What is computed in float64 agrees with that of the same weights in float32, bit for bit."""
     rough = like(IMAGE_NET, Plain).to(kind)
     fine = copy.deepcopy(rough).float()
     data = IMAGE[1]
-    given, expected = DOORS[door](rough, data), DOORS[door](fine, data)
-    if door == "analyse":
+    given, expected = CALLS[call](rough, data), CALLS[call](fine, data)
+    if call == "analyse":
         assert {**given, "deviation": 0} == {**expected, "deviation": 0}
-    elif door in ("certify", "tangent_svm", "gradient_flow", "empirical_ntk", "robustness"):
+    elif call in ("certify", "tangent_svm", "gradient_flow", "empirical_ntk", "robustness"):
         assert np.array_equal(given, expected)
-    elif door in ("measure", "train"):
+    elif call in ("measure", "train"):
         for ours, theirs in zip(_flat(given), _flat(expected), strict=True):
             assert np.allclose(ours, theirs, rtol=0.05, atol=0.02)
     else:
@@ -287,15 +287,15 @@ class Shared(Tied):
         self.again = self.back
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", [Tied, Shared])
-def test_every_door_counts_a_tied_weight_once(door, kind):
+def test_every_function_counts_a_tied_weight_once(call, kind):
     torch.manual_seed(0)
     net = kind()
     places = {n: (p, p.clone()) for n, p in net.named_parameters(remove_duplicate=False)}
     data = (IMAGES, separated(net, IMAGES)[1])
-    answer = DOORS[door](net, data)
-    if door == "analyse":
+    answer = CALLS[call](net, data)
+    if call == "analyse":
         assert answer["order"] == 4
         assert answer["groups"]["back"] == 2
         report = nm.measure(net, data)
@@ -373,20 +373,20 @@ class Differently(nn.Linear):
         return super().forward(x).detach()
 
 
-@pytest.mark.parametrize("door", sorted(set(DOORS) - {"measure", "analyse", "check", "robustness"}))
-def test_outputs_without_a_derivative_are_refused(door):
+@pytest.mark.parametrize("call", sorted(set(CALLS) - {"measure", "analyse", "check", "robustness"}))
+def test_outputs_without_a_derivative_are_refused(call):
     torch.manual_seed(0)
     net = Differently(3, 2, bias=False)
     with pytest.raises(nm.ModelError, match="no derivative in its parameters"):
-        DOORS[door](net, (IMAGES, separated(net, IMAGES)[1]))
+        CALLS[call](net, (IMAGES, separated(net, IMAGES)[1]))
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_integer_weights_are_refused(door):
+@pytest.mark.parametrize("call", CALLS)
+def test_integer_weights_are_refused(call):
     net = nn.Linear(3, 2, bias=False)
     net.weight = nn.Parameter(torch.ones(2, 3, dtype=torch.int8), requires_grad=False)
     with pytest.raises(nm.ModelError, match="Integer: parameter 'weight' is of type torch.int8"):
-        DOORS[door](net, (IMAGES, IMAGE_LABELS))
+        CALLS[call](net, (IMAGES, IMAGE_LABELS))
 
 
 def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""A net in float64 with its samples: what doors compute with, in one piece and in batches."""
+"""A net in float64 with its samples: what public functions compute with, in one piece and in batches."""
 
 import pytest
 import torch

@@ -48,8 +48,11 @@ def linear(*end, outputs=4):
         (linear(nn.Softmax(1)), ["ends in a softmax", "Pass model[:-1]"]),
         (linear(nn.Sigmoid()), ["ends in a sigmoid", "Pass model[:-1]"]),
         (linear(nn.Sigmoid(), outputs=1), ["all samples of one class", "Pass model[:-1]"]),
-        (nn.Sequential(linear(nn.Softmax(1))), ["Set model[0][1] = torch.nn.Identity()"]),
-        (Own(lambda net, z: net.act(z).squeeze(1), 1), ["Set model.act = torch.nn.Identity()"]),
+        (
+            nn.Sequential(linear(nn.Softmax(1))),
+            ["Let forward return the scores before the softmax"],
+        ),
+        (Own(lambda net, z: net.act(z).squeeze(1), 1), ["scores before the sigmoid"]),
         (Own(lambda _, z: torch.sigmoid(z), 1), ["sigmoid", "predict_proba"]),
         (Own(lambda _, z: z.softmax(1)[:, 1]), ["scores of both classes"]),
         (Own(lambda _, z: z.sigmoid().clamp(1e-7, 1 - 1e-7).clone(), 1), ["ends in a sigmoid"]),

@@ -140,7 +140,7 @@ class Constraints:
         point = {n: change(p.detach(), source) for n, p in self._parameters.items()}
         found = []
         with torch.no_grad():
-            for x, y in self._batches(self.batch_size, samples):
+            for x, y in self.scored.batches(self.batch_size, samples):
                 outputs = self._scores_at(point, change(x, source))
                 found.append((score_gaps(outputs, y).amin(1), outputs.abs().amax(1)))
         return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
@@ -163,13 +163,6 @@ class Constraints:
                 outputs = self._scores_at(point, map_floating(torch.abs, x))
                 found.append(outputs.abs().amax(1))
         return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
-
-    def _batches(self, size: int, samples: Tensor | None) -> Iterator[tuple[Any, Tensor]]:
-        """Yield inputs and labels of all samples, or of some, in batches."""
-        if samples is None:
-            return self.scored.batches(size)
-        parts = samples.split(size)
-        return ((self._inputs(part), self._y[part.to(self._y.device)]) for part in parts)
 
     def _scores_at(self, point: Vector, x: Any) -> Tensor:
         """The scores of a batch at other parameters and buffers, (N, C)."""
@@ -202,7 +195,7 @@ class Constraints:
             | dict(self.twin.named_buffers())
         )
         size = self.batch_size * 8 // dtype.itemsize
-        for number, (x, y) in enumerate(self._batches(size, samples)):
+        for number, (x, y) in enumerate(self.scored.batches(size, samples)):
             if samples is None and not is_own_batch(number):
                 continue
             start = number * size
@@ -241,29 +234,17 @@ class Constraints:
     def smallest(self, samples: Tensor, count: int) -> ConstraintSubset:
         """Find the `count` constraints of smallest s among those of some samples."""
         samples = samples.to(self._y.device)
-        everything = ConstraintSubset(
-            samples, torch.zeros_like(samples), torch.zeros(len(samples), device=samples.device)
-        )
+        parts = self.scored.batches(self.batch_size, samples)
         with torch.no_grad():
-            gaps = torch.cat(
-                [score_gaps(scores(self.twin, x), y) for x, y in self._split_batches(everything)]
-            )
+            gaps = torch.cat([score_gaps(scores(self.twin, x), y) for x, y in parts])
         found = self.best(iter([(slice(0, len(samples)), -gaps)]), count)
         return ConstraintSubset(samples[found.samples], found.classes, found.merit)
 
     def preactivations(self, samples: Tensor) -> list[Tensor]:
         """Compute the inputs of every ReLU on some samples, one tensor per ReLU."""
         with torch.no_grad(), Gates() as gates:
-            call_net(self.twin, self._inputs(samples))
+            call_net(self.twin, self.scored.inputs(samples))
         return gates.inputs
-
-    def _split_batches(self, chosen: ConstraintSubset):
-        """Split the inputs and labels of some constraints into batches."""
-        return zip(
-            self._inputs(chosen.samples).split(self.batch_size),
-            self._y[chosen.samples].split(self.batch_size),
-            strict=True,
-        )
 
     def _weights(self, chosen: ConstraintSubset) -> Tensor:
         """Compute the weights (K, C) with which each constraint sums the outputs of its sample."""
@@ -273,22 +254,17 @@ class Constraints:
         weights.scatter_(1, self._y[chosen.samples][:, None], 1.0)
         return weights.scatter_(1, chosen.classes[:, None], -1.0)
 
-    def _inputs(self, samples: Tensor) -> Any:
-        """The inputs of some samples, floating ones in float64."""
-        X = self.scored.samples.X
-        x = X[samples.to(X.device)].to(self._y.device)
-        return map_floating(Tensor.double, x)
-
     def values_of(self, chosen: ConstraintSubset) -> Tensor:
         """Compute s of some constraints, shape (K,), at the present point."""
         with torch.no_grad():
-            x = self._inputs(chosen.samples)
-            parts = [scores(self.twin, part) for part in x.split(self.batch_size)]
+            given = self.scored.batches(self.batch_size, chosen.samples)
+            parts = [scores(self.twin, x) for x, _ in given]
             return (torch.cat(parts) * self._weights(chosen)).sum(1)
 
     def gradients(self, chosen: ConstraintSubset) -> "StoredGradients":
         """The gradients of some constraints, stored if they fit, and else computed when needed."""
-        return StoredGradients(self._gradients, self._inputs(chosen.samples), self._weights(chosen))
+        x = self.scored.inputs(chosen.samples)
+        return StoredGradients(self._gradients, x, self._weights(chosen))
 
     def weighted_gradient(self, chosen: ConstraintSubset, multipliers: Tensor) -> Vector:
         """Compute sum_k multipliers_k grad s_k, by backward passes.
@@ -296,15 +272,10 @@ class Constraints:
         Only samples with multipliers that are not 0 are evaluated.
         """
         used = torch.nonzero(multipliers)[:, 0]
-        x, cotangents = (
-            self._inputs(chosen.samples)[used],
-            (multipliers[:, None] * self._weights(chosen))[used],
-        )
+        cotangents = (multipliers[:, None] * self._weights(chosen))[used].split(self.batch_size)
+        given = self.scored.batches(self.batch_size, chosen.samples[used])
         return self._pull_back(
-            (scores(self.twin, part), w)
-            for part, w in zip(
-                x.split(self.batch_size), cotangents.split(self.batch_size), strict=True
-            )
+            (scores(self.twin, x), w) for (x, _), w in zip(given, cotangents, strict=True)
         )
 
     def loss_gradient(self, weigh) -> Vector:

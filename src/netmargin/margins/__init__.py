@@ -4,7 +4,7 @@ from .compare import compare
 from .comparison import Comparison, Difference
 from .input_margins import InputMargins, input_margins
 
-# For the other rooms, and not public: what a report of margins is made of.
+# For the other packages, and not public: what a report of margins is made of.
 from .measurement import make_report as make_report, measure
 from .normalization import normalizing_homogeneity as normalizing_homogeneity
 from .notebook import describe_report as describe_report

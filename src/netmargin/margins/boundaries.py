@@ -19,20 +19,7 @@ from .of_outputs import score_gaps
 
 @dataclass(frozen=True)
 class Boundaries:
-    """What the gradients of one batch say; float64 on the CPU, one entry per sample.
-
-    Attributes
-    ----------
-    distances : Tensor, shape (N,)
-        min over j of s_nj / ||grad s_nj||.
-    rivals : Tensor, shape (N,), int64
-        The class j of that minimum.
-    relative : Tensor, shape (N,)
-        min over j of s_nj / ||x_n * grad s_nj||, entries multiplied.
-    headroom : Tensor, shape (N,)
-        How many times the largest gradient that was seen one of a class that was left out must be
-        to come nearer; infinite where no class was.
-    """
+    """Four attributes of `InputMargins`, for one batch; on the CPU, one entry per sample."""
 
     distances: Tensor
     rivals: Tensor

@@ -14,11 +14,6 @@ def error_interval(wrong: int, n: int) -> tuple[float, float]:
 
     The interval of Clopper and Pearson: it never covers less than it says, and is [0, 3.7/n] after
     no error.
-
-    Examples
-    --------
-    >>> [round(bound, 4) for bound in error_interval(0, 100)]
-    [0.0, 0.0362]
     """
     from scipy.stats import binomtest  # late: scipy.stats takes half a second to load
 
@@ -31,12 +26,6 @@ def z_score(q: Tensor) -> float | None:
 
     It ranks nets by what they do on held-out data. It does not estimate the error: margins are not
     normal.
-
-    Examples
-    --------
-    >>> import torch
-    >>> z_score(torch.tensor([1.0, 3.0]))
-    2.0
     """
     # The largest margin may be beyond what float64 can square.
     q = q / (q.abs().max() or 1.0)
@@ -45,14 +34,7 @@ def z_score(q: Tensor) -> float | None:
 
 
 def margin_weighted_error(q: Tensor) -> float | None:
-    """The share of the wrong margins in all margins, sum |q| [q <= 0] / sum |q|; None if all are 0.
-
-    Examples
-    --------
-    >>> import torch
-    >>> margin_weighted_error(torch.tensor([3.0, -1.0]))
-    0.25
-    """
+    """The wrong share of all margins, sum |q| [q <= 0] / sum |q|; None if all are 0."""
     sizes = q.abs() / (q.abs().max() or 1.0)
     total = sizes.sum().item()
     return sizes[q <= 0].sum().item() / total if total else None
@@ -62,11 +44,6 @@ def worst_classes(q: Tensor, labels: Tensor | None) -> list[tuple[int, int, int]
     """The classes with the largest shares of errors, at most three: label, errors and samples.
 
     Empty where all samples are right, or the labels are not known.
-
-    Examples
-    --------
-    >>> worst_classes(torch.tensor([1.0, -1.0, 2.0, -3.0]), torch.tensor([0, 0, 1, 2]))
-    [(2, 1, 1), (0, 1, 2)]
     """
     if labels is None:
         return []

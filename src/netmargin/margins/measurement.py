@@ -170,9 +170,7 @@ def measure(
 
 
 def _analyse_batch(model: nn.Module, x: Any, statistics: str, doubt: Doubt) -> Homogeneity:
-    """Analyse the net on the inputs of a batch; warn of noise in its outputs, and of scores that
-    have no margins.
-    """
+    """Analyse the net on a batch; warn of noise in its outputs, and of scores without margins."""
     if noise := noise_of(model, x):
         warn_caller(f"{noise} These margins are those of one draw.")
     if doubt.saturated:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -108,7 +107,12 @@ def _describe_other_thing(given: Any) -> str:
         return f"got a state dict ({kind}). Build the model first, then model.load_state_dict(...)."
     # Estimators are known by their methods, without an import of scikit-learn.
     if hasattr(given, "get_params") and hasattr(given, "fit"):
-        return f"got the scikit-learn estimator {kind}. {_advise_instead_of_sklearn(given)}"
+        return (
+            f"got the scikit-learn estimator {kind}. Copy coef_ and intercept_ of a fitted linear"
+            " one into a torch.nn.Linear(..., dtype=torch.float64). For the largest margin of"
+            " linear, kernel and two-layer classifiers use netmargin.estimators, whose margin_ it"
+            " is."
+        )
     if hasattr(given, "shape") or isinstance(
         given, (torch.utils.data.DataLoader, tuple, list, Mapping)
     ):
@@ -121,19 +125,3 @@ def _describe_other_thing(given: Any) -> str:
             " forward of a torch.nn.Module that holds its weights as nn.Parameter."
         )
     return f"got {kind}. Nets of other libraries have to be written in torch first."
-
-
-def _advise_instead_of_sklearn(estimator: Any) -> str:
-    """Advice for an estimator: code that copies a linear one into torch, and our estimators."""
-    solutions = (
-        "For the largest margin of linear, kernel and two-layer classifiers use"
-        " netmargin.estimators, whose margin_ it is."
-    )
-    if not hasattr(estimator, "coef_"):
-        return f"A fitted linear one can be copied into a torch.nn.Linear. {solutions}"
-    outputs, inputs = (1, *np.shape(estimator.coef_))[-2:]
-    return (
-        f"Copy it: net = torch.nn.Linear({inputs}, {outputs}, dtype=torch.float64); "
-        "net.weight.data = torch.tensor(estimator.coef_).reshape(net.weight.shape); "
-        f"net.bias.data = torch.tensor(estimator.intercept_).reshape(net.bias.shape). {solutions}"
-    )

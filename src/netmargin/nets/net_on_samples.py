@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from .data import Data, batches, read_model_and_data
 from .labels import Labels
 from .model import float64_copy, scores
+from .named_inputs import map_floating
 from .threads import work_of
 
 
@@ -59,9 +60,18 @@ class NetOnSamples:
         """Multiplications of a forward pass on all samples, as `fitting_threads` takes them."""
         return work_of(self.twin, self.first_inputs(1)) * len(self)
 
-    def batches(self, size: int) -> Iterator[tuple[Any, Tensor]]:
-        """Yield the samples in batches (x, y), in order, as parts of what `x` and `y` hold."""
-        for (x, _), y in zip(
-            batches(self.samples, size, self.twin), self.y.split(size), strict=True
-        ):
+    def batches(self, size: int, rows: Tensor | None = None) -> Iterator[tuple[Any, Tensor]]:
+        """Yield the samples, or those of some rows, in batches (x, y), as parts of `x` and `y`."""
+        if rows is not None:
+            yield from (
+                (self.inputs(part), self.y[part.to(self.y.device)]) for part in rows.split(size)
+            )
+            return
+        given = batches(self.samples, size, self.twin)
+        for (x, _), y in zip(given, self.y.split(size), strict=True):
             yield x, y
+
+    def inputs(self, rows: Tensor) -> Any:
+        """The inputs of some samples, as parts of `x`."""
+        X = self.samples.X
+        return map_floating(Tensor.double, X[rows.to(X.device)].to(self.y.device))

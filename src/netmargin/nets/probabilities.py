@@ -45,7 +45,7 @@ class Doubt(NamedTuple):
     """Whether differences of scores are no margins; those of log-probabilities still are."""
 
 
-def doubt_scores(model: nn.Module, x: Tensor, outputs: Tensor) -> Doubt:
+def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
     """Say of the scores of a batch x that they are probabilities, and what to pass instead.
 
     Only scores that are all in [0, 1], or all at most 0, cost a forward pass of a few samples.
@@ -54,7 +54,7 @@ def doubt_scores(model: nn.Module, x: Tensor, outputs: Tensor) -> Doubt:
     low, high = rows.min().item(), rows.max().item()
     if not (high <= 0 or (low >= 0 and high <= 1)):
         return Doubt()
-    last, place = _find_last(model, x[:_ROWS])
+    last = _find_last(model, x[:_ROWS])
     seen = f"the net ends in a {last}"
     if not last:
         last, seen = _guess_by_sums(rows, outputs.dtype)
@@ -62,7 +62,7 @@ def doubt_scores(model: nn.Module, x: Tensor, outputs: Tensor) -> Doubt:
     if not last or logs != (high <= 0):
         return Doubt()
     alone = rows.shape[1] == 1
-    text = f"{_describe(logs, seen, alone)}. {_say_instead(last, place, model, alone)}."
+    text = f"{_describe(logs, seen, alone)}. {_say_instead(last, model, alone)}."
     return Doubt(text, alone or not logs)
 
 
@@ -88,10 +88,9 @@ def _guess_by_sums(rows: Tensor, dtype: torch.dtype) -> tuple[str, str]:
     return found if bool((sums.abs() <= tolerance).all()) else ("", "")
 
 
-def _find_last(model: nn.Module, x: Tensor) -> tuple[str, str]:
-    """What the operation is called that computed the scores, and its own module; or ""s."""
-    made: dict[int | None, tuple[Tensor, str]] = {}
-    of_modules: list[tuple[Any, str]] = []
+def _find_last(model: nn.Module, x: Any) -> str:
+    """What the operation is called that computed the scores; "" if it is another one."""
+    made: dict[int, tuple[Tensor, str]] = {}
 
     class Watched(TorchDispatchMode):
         """Keeps what the operations return, so that no later tensor takes over their memory."""
@@ -100,39 +99,24 @@ def _find_last(model: nn.Module, x: Tensor) -> tuple[str, str]:
             found = func(*args, **(kwargs or {}))
             operation = func._schema.name.removeprefix("aten::")
             name = _OPERATIONS.get(operation)
-            if operation in _COPIES and _memory_of(args[0]) in made:
-                name = made[_memory_of(args[0])][1]
+            if operation in _COPIES:
+                name = made.get(_memory_of(args[0]), (None, name))[1]
             if name:
                 made[_memory_of(found)] = found, name
             return found
 
-    handles = [
-        module.register_forward_hook(
-            lambda _, __, output, name=name: of_modules.append((output, name))
-        )
-        for name, module in model.named_modules()
-        if isinstance(module, _MODULES)
-    ]
     try:
         with torch.no_grad(), torch.random.fork_rng(), Watched():
             scores = tensor_of_scores(call_net(model, x))
     # The net has just been scored: where it fails now, its code bears no watching.
     except Exception:
-        return "", ""
-    finally:
-        for handle in handles:
-            handle.remove()
-
-    memory = _memory_of(scores)
-    if memory not in made:
-        return "", ""
-    places = [name for output, name in of_modules if _memory_of(output) == memory]
-    return made[memory][1], (places or [""])[-1]
+        return ""
+    return made.get(_memory_of(scores), (scores, ""))[1]
 
 
-def _memory_of(output: Any) -> int | None:
+def _memory_of(tensor: Tensor) -> int:
     """Where a tensor lies; its views, such as those of squeeze, lie there as well."""
-    return output.untyped_storage().data_ptr() if isinstance(output, Tensor) else None
+    return tensor.untyped_storage().data_ptr()
 
 
 def _describe(logs: bool, seen: str, alone: bool) -> str:
@@ -156,15 +140,12 @@ def _describe(logs: bool, seen: str, alone: bool) -> str:
     )
 
 
-def _say_instead(last: str, place: str, model: nn.Module, alone: bool) -> str:
+def _say_instead(last: str, model: nn.Module, alone: bool) -> str:
     """What to pass in place of a net with this end."""
     if alone and "softmax" in last:
         return f"Let forward return the scores of both classes, before the {last}"
-    if isinstance(model, nn.Sequential) and place == str(len(model) - 1):
+    if isinstance(model, nn.Sequential) and isinstance(model[-1], _MODULES):
         return f"Pass model[:-1], the same net without its {last}"
-    if place:
-        path = "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in place.split("."))
-        return f"Set model{path} = torch.nn.Identity() in a copy of the net, and pass the copy"
     return (
         f"Let forward return the scores before the {last}; in place of a method such as"
         " predict_proba pass the net that it calls"
