@@ -69,7 +69,7 @@ def test_equals_brute_force_over_all_cells(dimension):
         patterns = cells(Z)
         both = np.concatenate([patterns, patterns])
         signs = np.repeat([1.0, -1.0], len(patterns))
-        v, _ = polish_neurons(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
+        v, *_ = polish_neurons(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
         outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
         best = max((y * outputs).min() / np.linalg.norm(v, axis=1).sum(), 0.0)
         assert solution.certified
@@ -333,7 +333,7 @@ def brute_force_rows(Z: np.ndarray, rows: MarginConstraints) -> float:
     """1 / t of the convex program over every cell at once."""
     patterns = cells(Z)
     both, signs = np.concatenate([patterns, patterns]), np.repeat([1.0, -1.0], len(patterns))
-    v, _ = polish_neurons(Z, rows, both, signs)
+    v, *_ = polish_neurons(Z, rows, both, signs)
     outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
     mass = np.linalg.norm(v, axis=1).sum()
     return min(

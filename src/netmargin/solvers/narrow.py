@@ -9,25 +9,23 @@ from bisect import bisect
 from dataclasses import dataclass
 from fractions import Fraction
 
-import clarabel
 import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_number
-from ..core.cone_program import minimize
 from ..core.deadline import Deadline
 from ..core.matrices import SolverData, binary_data
 from ..core.records import short_repr
 from ..errors import DataError
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .attained import attained_margin
+from .columns.master import MarginConstraints
+from .columns.polish import polish_neurons
 from .extended import round_up
 from .hull import as_integers, find_contradiction, normalize_rows
 from .solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
 """Choices of patterns that are tried at most: at a few milliseconds each, some ten minutes."""
-_CONE_TOLERANCE = 1e-10
-"""Tolerance of the cone programs: their bounds are recomputed, so that it costs only the gap."""
 _LEAST = 1e-7
 """Samples that are longer than the shortest by more than 1 / this are taken to be as long in a cone
 program, whose tolerance is absolute: that costs some of the tolerance of the default, 1e-6.
@@ -271,26 +269,12 @@ def _solve_choice(
     n, D = Z.shape
     m = len(chosen)
     outputs, cells = _pose(Z, y, chosen)
-    # Over x = (v, sizes, t): least t - outputs v <= 0, -cells v <= 0, sum of sizes <= 1/2, |v_j| <=
-    # sizes_j.
-    A = [
-        np.hstack([-outputs, np.zeros((n, m)), np.maximum(least, _LEAST)[:, None]]),
-        np.hstack([-cells, np.zeros((m * n, m + 1))]),
-        np.concatenate([np.zeros(m * D), np.ones(m), [0.0]])[None],
-    ]
-    for j in range(m):
-        cone = np.zeros((1 + D, m * D + m + 1))
-        cone[0, m * D + j] = -1.0
-        cone[1:, j * D : (j + 1) * D] = -np.eye(D)
-        A.append(cone)
-    right = np.concatenate([np.zeros(n + m * n), [0.5], np.zeros(m * (1 + D))])
-    cones = [clarabel.NonnegativeConeT(n + m * n + 1), *[clarabel.SecondOrderConeT(1 + D)] * m]
-    x, multipliers = minimize(
-        np.append(np.zeros(m * D + m), -1.0), np.vstack(A), right, cones, tol=_CONE_TOLERANCE
-    )
+    active, signs = np.array([pattern for pattern, _ in chosen]), np.array([s for _, s in chosen])
+    rows = MarginConstraints(y, np.maximum(least, _LEAST))
+    v, samples, sides = polish_neurons(Z, rows, active, signs)
     # Any p >= 0 and c >= 0 bound (p . least) t by sum_j <pull_j, v_j>, that is by the largest
     # |pull_j| / 2.
-    p, c = np.maximum(multipliers[:n], 0.0), np.maximum(multipliers[n : n + m * n], 0.0)
+    p, c = np.maximum(samples, 0.0), np.maximum(sides, 0.0)
     # Weights that say little of t bound it by less than their rounding.
     if not p @ least > _ROUNDING * (p.sum() + c.sum()):
         p, c = np.ones(n), np.zeros(m * n)
@@ -300,7 +284,7 @@ def _solve_choice(
     # Twice as much covers that p . least = 1, the norm and this sum are rounded too.
     sizes = float((p.sum() + c.sum()) * np.linalg.norm(Z, axis=1).max())
     upper = largest + 2 * (n + D) * _ROUNDING * sizes
-    return x[: m * D].reshape(m, D), upper, p * least
+    return 0.5 * v, upper, p * least
 
 
 def _balanced_measure(v: np.ndarray, signs: np.ndarray, bias: bool) -> ReLUMeasure:

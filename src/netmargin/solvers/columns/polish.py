@@ -26,7 +26,7 @@ def polish_neurons(
     *,
     walls: np.ndarray | None = None,
     deadline: float = math.inf,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the best neurons in given cells of the arrangement, by a second-order cone program.
 
     It is max t subject to the rows with f(x_i) = sum_j s_j [i in S_j] <z_i, v_j>, sum ||v_j|| +
@@ -34,8 +34,9 @@ def polish_neurons(
     cell, relu is linear, so this is convex; over all cells it is the whole problem.
 
     `active` (k, n) holds the sets S_j, `signs` (k,) the s_j, `walls` (k, m) the samples whose
-    hyperplanes are kept as walls of cell j: with fewer neurons may leave their cells, which the
-    caller's recomputed margins show. Returns the v_j (k, D) and dual weights (n,), candidates both.
+    hyperplanes are kept as walls of cell j, by default all: without some, neurons may leave their
+    cells, which the caller's recomputed margins show. Returns the v_j (k, D) and multipliers of the
+    samples (n,) and of the walls (k m,), all of them candidates.
     """
     k, (n, dimension) = len(active), Z.shape
     slacks = n if np.isfinite(rows.slack_cost) else 0
@@ -75,4 +76,5 @@ def polish_neurons(
         *[clarabel.SecondOrderConeT(1 + dimension)] * k,
     ]
     x, multipliers = minimize(cost, A, b, cones, tol=_TOLERANCE, deadline=deadline)
-    return x[first:].reshape(k, dimension), multipliers[:n]
+    sides = multipliers[n + 1 + slacks :][: walls.size]
+    return x[first:].reshape(k, dimension), multipliers[:n], sides

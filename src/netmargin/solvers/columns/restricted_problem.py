@@ -173,7 +173,7 @@ class RestrictedProblem:
         )
         count = min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.Z))
         walls = np.argpartition(np.abs(products[index]), count - 1, axis=1)[:, :count]
-        v, dual = polish_neurons(
+        v, dual, _ = polish_neurons(
             self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls, deadline=deadline
         )
         norms = np.linalg.norm(v, axis=1)
