@@ -12,7 +12,7 @@ from ..homogeneity import Homogeneity
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
 from ..nets.arrays import Arrays
-from ..nets.data import batches, open_model_and_data
+from ..nets.data import batches
 from ..nets.labels import ClassNames
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, LinkedRadii, link_certificate, link_radii
@@ -67,9 +67,9 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         if samples is not None
     }
     _order_texts(options.texts, [len(own) for _, own in opened.values()])  # before any work
-    if len(given.models) > 1:  # inputs by name were packed: every net takes them apart again
+    if len(given.models) > 1:  # each net takes inputs by name in its own way
         given.models = {
-            name: open_model_and_data(own, data)[0] for name, own in given.models.items()
+            name: open_split("data", own, data)[0] for name, own in given.models.items()
         }
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
     first, _ = next(batches(next(iter(arrays.values())), _BATCH, model))
