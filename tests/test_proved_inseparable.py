@@ -183,6 +183,19 @@ def test_kernels_that_do_not_fit_are_refused_and_late_ones_bounded(solve, monkey
     assert late.upper_bound >= whole.margin
 
 
+@pytest.mark.parametrize("seed", [0, 3, 10])
+def test_a_sample_far_longer_than_the_others_leaves_no_gap(seed):
+    """The rounding of weights takes its whole margin, which is tiny beside it."""
+    random = np.random.default_rng(seed)
+    X, w = random.normal(size=(20, 5)), random.normal(size=5)
+    y = np.sign(X @ w)
+    X[3] *= 1e12
+    for norm in ("l1", "l2"):
+        found = linear_max_margin(X, y, norm=norm)
+        assert found.certified
+        assert found.gap <= 1e-9
+
+
 def test_linear_margins_need_no_kernel_of_all_pairs(monkeypatch):
     """Where d is small against n."""
     monkeypatch.setattr("netmargin.solvers.linear_search.solve_kernel", None)

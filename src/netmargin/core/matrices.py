@@ -11,6 +11,10 @@ from .caller import warn_caller
 from .records import short_repr
 from .saved_records import Record
 
+EPS = 2.0**-52
+"""Twice what rounding to float64 changes, relative to a number."""
+LEAST = 2.0**-1074
+"""The least float64 above 0: what underflows is off by less."""
 _MANY_SAMPLES = 5_000
 """Samples from which a warning comes before long work: a matrix of all pairs takes 200 MB there,
 and solvers take minutes.

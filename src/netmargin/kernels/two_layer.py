@@ -8,7 +8,7 @@ lose no digits. Inputs that are no finite numbers raise DataError, other argumen
 import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_number, check_seed
-from ..core.matrices import split_lengths
+from ..core.matrices import EPS, split_lengths
 from ..errors import ArgumentError, DataError
 from ..nets.arrays import as_inputs
 
@@ -174,7 +174,7 @@ def bound_entry_errors(dimension: int) -> float:
     units in the last place, 11 eps with the difference from pi. k(x, x) is pi in these units, the
     product of lengths is off by (D / 2 + 1) eps, and other factors by 4 eps: 3.75 D + 22 in all.
     """
-    return 4 * (dimension + 8) * float(np.finfo(float).eps)
+    return 4 * (dimension + 8) * EPS
 
 
 def read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..core.cone_program import minimize
+from ..core.matrices import EPS
 
 AFFORDABLE = 1500
 """Samples up to which it is tried: a step takes a second there, and 20 are needed."""
@@ -77,7 +78,7 @@ def _solve_factored(Q: np.ndarray, caps: np.ndarray, deadline: float) -> np.ndar
     unit = caps.max()
     part = caps / unit
     eigenvalues, vectors = np.linalg.eigh(Q)
-    kept = eigenvalues > n * np.finfo(float).eps * eigenvalues[-1]
+    kept = eigenvalues > n * EPS * eigenvalues[-1]
     F = part[:, None] * vectors[:, kept] * np.sqrt(eigenvalues[kept])
     rank = F.shape[1]
     box = sparse.hstack(

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-_EPS = float(np.finfo(float).eps)
+from ..core.matrices import EPS
+
 _HALVES = 2.0**27 + 1
 """Splits the 53 digits of float64 into two halves, whose products are exact (Dekker 1971)."""
 _ROWS = 1 << 18
@@ -41,7 +42,7 @@ def _sum(terms: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # Twice the sum covers that of the exact products. Each addition of roundings rounds anew, by
     # the square of the machine precision.
     depth = terms.shape[-1].bit_length() + 4
-    errors = 2 * (depth * _EPS) ** 2 * np.abs(terms).sum(-1)
+    errors = 2 * (depth * EPS) ** 2 * np.abs(terms).sum(-1)
     while terms.shape[-1] > 1:
         half = (terms.shape[-1] + 1) // 2
         first, second = terms[..., :half].copy(), terms[..., half:]

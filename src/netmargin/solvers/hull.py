@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import linprog
 
+from ..core.matrices import EPS
 from .extended import multiply_extended
 
-_EPS = float(np.finfo(float).eps)
 _SUPPORTS = (1e-8, 1e-5, 1e-3, 0.0)
 """Parts of the largest weight from which a weight counts as one: solvers leave dust."""
 DECIDED = 20_000
@@ -127,7 +127,7 @@ def _perturb(A: np.ndarray, p: np.ndarray) -> np.ndarray | None:
     rest = np.abs(residual).astype(float) + errors
     # Sums of m products are known to m + 2 roundings of the sum of their sizes; norms of what is
     # computed here to far less than the factor 2.
-    defect = np.abs(A @ X - np.eye(D)) + (m + 2) * _EPS * (np.abs(A) @ np.abs(X) + np.eye(D))
+    defect = np.abs(A @ X - np.eye(D)) + (m + 2) * EPS * (np.abs(A) @ np.abs(X) + np.eye(D))
     size = 2 * float(np.linalg.norm(defect))
     moved = 2 * float(np.linalg.norm(X)) * float(np.linalg.norm(rest))
     return p if size < 0.5 and moved < (1 - size) * p.min() else None

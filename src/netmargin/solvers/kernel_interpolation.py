@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..core.matrices import split_lengths
+from ..core.matrices import EPS, split_lengths
 from ..kernels import arc_cosine
 
 GOOD, _CORRECTIONS = 1e-9, 3
@@ -26,13 +26,13 @@ def fit_in_kernel(
     What is missed, r, is made up for by a function of norm sqrt(r'K^-1 r), so that the least norm
     is at most the norm plus |r| over the root of the smallest eigenvalue.
     """
-    (n, D), eps = Z.shape, float(np.finfo(float).eps)
+    n, D = Z.shape
     eigenvalues, vectors = np.linalg.eigh(arc_cosine(Z, bias=False))
     # The entries are off as `judge_in_kernel` says, and eigenvalues by less than n ulps.
-    rounding = eps * (n * eigenvalues[-1] + (3 * D + 24) / D * np.square(Z).sum())
+    rounding = EPS * (n * eigenvalues[-1] + (3 * D + 24) / D * np.square(Z).sum())
     smallest = max(float(eigenvalues[0] - rounding), 0.0)
     # By the eigenvalues that are above rounding, then by all that may be.
-    for part in n * eps, eps / 8:
+    for part in n * EPS, EPS / 8:
         kept = eigenvalues > part * eigenvalues[-1]
         coefficients, missed = np.zeros(n), y
         for _ in range(_CORRECTIONS):
@@ -45,7 +45,7 @@ def fit_in_kernel(
                 coefficients,
                 norm,
                 lower,
-                upper * (1 + 4 * eps),
+                upper * (1 + 4 * EPS),
                 float((np.abs(missed) + hidden).max()),
             )
 
@@ -80,9 +80,9 @@ def judge_in_kernel(
     eps, square, total = np.finfo(dtype).eps, c.dot(outputs), lengths @ np.abs(c)
     most = square + (n + 3 * D + 32) * eps * total**2 / D
     value = c @ targets - (n + 4) * eps * (np.abs(c) @ np.abs(targets))
-    lower = float(value / np.sqrt(most)) * (1 - 4 * np.finfo(float).eps) if value > 0 else 0.0
-    hidden = (n + 3 * D + 32) * eps * lengths * total / D + float(np.finfo(float).eps) * np.abs(y)
-    norm = float(np.sqrt(max(most, 0.0))) * (1 + 4 * np.finfo(float).eps)
+    lower = float(value / np.sqrt(most)) * (1 - 4 * EPS) if value > 0 else 0.0
+    hidden = (n + 3 * D + 32) * eps * lengths * total / D + EPS * np.abs(y)
+    norm = float(np.sqrt(max(most, 0.0))) * (1 + 4 * EPS)
     return norm, lower, (targets - outputs).astype(float), hidden.astype(float)
 
 

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from ..core.matrices import EPS
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from .extended import multiply_extended
@@ -25,7 +26,7 @@ def bound_sums(count: int, entry_error: float = 0.0) -> float:
     Each entry is off by up to `entry_error` (K_ii K_jj)^(1/2). A sum of n products is off by n / 2
     machine precisions, so v'K v by n, and 4 are left for the roundings of weights, norms and roots.
     """
-    return (count + 4) * float(np.finfo(float).eps) + entry_error
+    return (count + 4) * EPS + entry_error
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 from ..core.cone_program import minimize
 from ..core.deadline import Deadline
+from ..core.matrices import EPS, LEAST
 from ..result import Bracket, Status
 from .extended import multiply_extended, round_down, round_up
 from .hard_kernel import HardMargin
@@ -49,13 +50,6 @@ _PAIRS_TOLERANCE = 1e-7
 """Relative gap of the problem of all pairs, a tenth of the default: bounds are squared there."""
 
 
-def _choose_unit(signed: np.ndarray) -> tuple[np.ndarray, int]:
-    """The labelled samples in units of a power of 2, and its exponent."""
-    exponents = np.frexp(np.abs(signed).max(1))[1]
-    unit = max(int(exponents.min()), int(exponents.max()) - _LARGEST_EXPONENT)
-    return np.ldexp(signed, -unit), unit
-
-
 class Best:
     """The best ends of the bracket so far for labelled samples (n, D), each proved with an
     allowance for all that is rounded.
@@ -72,7 +66,9 @@ class Best:
 
     def __init__(self, samples: np.ndarray, norm: str):
         self.samples, self.norm = samples, norm
-        self.signed, self._unit = _choose_unit(samples)
+        exponents = np.frexp(np.abs(samples).max(1))[1]
+        self._unit = max(int(exponents.min()), int(exponents.max()) - _LARGEST_EXPONENT)
+        self.signed = np.ldexp(samples, -self._unit)
         self.margin, self.upper = 0.0, np.inf
         self.weights, self.dual = np.zeros(samples.shape[1]), np.zeros(0)
         self.offer(self.signed.sum(0), np.ones(len(samples)))
@@ -96,7 +92,7 @@ class Best:
         weights = (weights / self._measure(weights, "up", self.norm)).astype(float)
         outputs, errors = multiply_extended(self.signed, weights)
         # An entry that underflows in these units is off by less than the least float.
-        least = (outputs - errors).min() - len(weights) * 2.0**-1074
+        least = (outputs - errors).min() - len(weights) * LEAST
         margin = least / self._measure(weights, "up", self.norm)
         if margin > 0 and (found := round_down(np.ldexp(margin, self._unit))) > self.margin:
             self.margin, self.weights = found, weights
@@ -109,7 +105,7 @@ class Best:
         dual = dual / total
         used = np.flatnonzero(dual)
         sums, errors = multiply_extended(self.signed[used].T, dual[used])
-        sizes = np.abs(sums) + errors + 2.0**-1074
+        sizes = np.abs(sums) + errors + LEAST
         dual_norm = "l2" if self.norm == "l2" else "max"
         upper = self._measure(sizes, "up", dual_norm) / self._measure(dual[used], "down", "l1")
         if (found := round_up(np.ldexp(upper, self._unit))) < self.upper:
@@ -137,28 +133,27 @@ def search(best: Best, tol: float) -> np.ndarray | None:
     """Offer candidates until the bracket is within the tolerance, or there are no others; dual
     weights (n,) that prove that no linear function separates the samples, if that is found.
     """
-    rows, exponents = normalize_rows(best.signed)
+    rows, exponents = normalize_rows(best.samples)
     # A sample divided by its length has to attain as much less, and its weight is larger.
     least = np.ldexp(1.0, exponents.min() - exponents)
     asked = False
-    propose = _propose_l1 if best.norm == "l1" else _propose_l2
     if _is_large(*rows.shape) and len(rows) > rows.shape[1]:
         # Steps over pairs take long where nothing separates the samples.
         found = find_contradiction(best.samples, quick=True)
         if found is not None:
             return found
-    for weights, dual in propose(rows, least):
+    proposals = _propose_l1(rows, least) if best.norm == "l1" else _propose_l2(best, rows, least)
+    for weights, dual in proposals:
         best.offer(weights, dual * least)
-        if best.margin > 0:
-            if best.gap > _EASY * tol:
-                for polished, prices in _refine(rows, least, weights, dual, best.norm):
-                    best.offer(polished, prices * least)
-            if best.gap <= tol:
-                return None
-        elif not asked:
+        if best.margin <= 0 and not asked:
             asked, found = True, find_contradiction(best.samples, best.dual)
             if found is not None:
                 return found
+        if best.gap > _EASY * tol:
+            for polished, prices in _refine(rows, least, weights, dual, best.norm):
+                best.offer(polished, prices * least)
+        if best.margin > 0 and best.gap <= tol:
+            return None
     if best.margin <= 0 and len(rows) * rows.shape[1] ** 2 <= DECIDED:
         separating, found = decide(best.samples)
         if separating is None or found is not None:
@@ -167,18 +162,17 @@ def search(best: Best, tol: float) -> np.ndarray | None:
     return None
 
 
-def _propose_l2(rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
+def _propose_l2(best: Best, rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
     """The least |w| with rows w >= least (n,), by a cone program in as few variables as there are,
     or from the kernel of the samples.
     """
     n, D = rows.shape
     if _is_large(n, D) and n <= _MOST_PAIRS:
-        signed = rows / least[:, None]
-        yield from _propose_by_pairs(signed, least)
+        yield from _propose_by_pairs(best.signed, least)
     # In the axes of the samples, each in its own unit, so that those far from 0 do not hide what
     # separates them: rows = U diag(singular) axes, and w = v / singular on the axes.
     U, singular, axes = np.linalg.svd(rows, full_matrices=False)
-    kept = singular > float(np.finfo(float).eps) * singular[0]
+    kept = singular > EPS * singular[0]
     U, singular, axes = U[:, kept], singular[kept], axes[kept]
     cones, cost = [clarabel.NonnegativeConeT(n)], np.zeros(len(singular))
     squares = (singular[-1] / singular) ** 2
@@ -256,13 +250,21 @@ def _refine(
             yield found, whole
 
 
+def _aim_above(least: np.ndarray) -> np.ndarray:
+    """How far above its goal each of the rows (m,) aims, for weights of norm 1: the rounding of
+    these may take a whole margin from a sample that is far longer than the shortest.
+    """
+    return EPS * (1 - least)
+
+
 def _solve_l2(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float) -> Proposal:
     """Weights w = B'p (D,) with B w = least (m,), and p."""
     Q, R = qr(B.T, mode="economic")
     w, p = np.zeros(B.shape[1]), np.zeros(len(B))
     for _ in range(_REFINEMENTS):
         stationary = (multiply_extended(B.T, p)[0] - w).astype(float)
-        rest = (least - multiply_extended(B, w)[0]).astype(float)
+        goal = least + _aim_above(least) * np.linalg.norm(w)
+        rest = (goal - multiply_extended(B, w)[0]).astype(float)
         along = solve_triangular(R, rest, trans="T") - Q.T @ stationary
         w, p = w + stationary + Q @ along, p + solve_triangular(R, along)
     return w, p
@@ -276,7 +278,7 @@ def _solve_l1(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float
     signs = np.sign(weights[used])
     M = np.block([[B[:, used], -least[:, None]], [signs[None], np.zeros((1, 1))]])
     w = np.zeros(B.shape[1])
-    w[used] = _solve(M, np.append(np.zeros(len(B)), 1.0))[:-1]
+    w[used] = _solve(M, np.append(_aim_above(least), 1.0))[:-1]
     turned = np.block([[B[:, used].T, -signs[:, None]], [least[None], np.zeros((1, 1))]])
     return w, _solve(turned, np.append(np.zeros(len(used)), 1.0))[:-1]
 

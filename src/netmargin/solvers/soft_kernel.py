@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.arguments import check_number
 from ..core.deadline import Deadline
-from ..core.matrices import check_sample_weight, kernel_values
+from ..core.matrices import EPS, check_sample_weight, kernel_values
 from ..core.records import short_repr
 from ..result import SoftSolution, Status, judge_bracket
 from .cone_fallback import propose_in_box
@@ -151,7 +151,7 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
         outputs, errors = matrix.multiply_extended(a)
         square = float(a @ outputs + np.abs(a) @ errors)
         hinges = np.maximum(1 - (y * outputs - errors), 0.0)
-        sums = 1 + (len(y) + 4) * float(np.finfo(float).eps)
+        sums = 1 + (len(y) + 4) * EPS
         objective = float((0.5 * square + self.caps @ hinges) * sums) / unit
         outputs, errors = matrix.multiply_extended(y * p)
         eps = (len(y) + 4) * np.finfo(np.longdouble).eps
