@@ -13,6 +13,7 @@ from ..homogeneity import Homogeneity, Kind
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
 from ..nets.net_on_samples import NetOnSamples
+from ..training.progress import show_row
 from .smoothed_margin import SmoothedMargin
 
 _ACTIVE_SET_ROUNDS = 4
@@ -78,7 +79,7 @@ class Ascent:
             "gradient_samples": self.smoothed.gradient_samples,
         }
         self.rows.append(head | report.to_dict())
-        self._display.show(self.rows[-1], self._left)
+        show_row(self._display, self.rows[-1], self._left)
         if self.margin_of(report) > self._best:
             self._best = self.margin_of(report)
             self._state = {n: p.detach().clone() for n, p in self._twin.state_dict().items()}

@@ -2,10 +2,12 @@
 
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..core.arguments import check_choice, check_count, check_instance
 from ..errors import MissingLibraryError
+from .watch import Watch
 
 UNITS = ("epoch", "step")
 
@@ -32,19 +34,33 @@ def require_base(base: type, library: str) -> None:
         )
 
 
-def check_rhythm(every: Any, unit: Any, name: Any) -> tuple[int, str, str]:
-    """How often a callback looks, and how it calls its values. Raises ArgumentError."""
-    return (
-        check_count("every", every),
-        check_choice("unit", unit, UNITS),
-        check_instance("name", name, str, 'a word such as "margins"'),
-    )
+class MarginCallback:
+    """What the callbacks of all frameworks do: begin a watch, measure, and report the rows."""
 
+    watch: Watch
 
-def values_of(row: dict, name: str) -> dict[str, float]:
-    """The numbers of a row under the names that a logger is given."""
-    return {
-        f"{name}/{key}": float(value)
-        for key, value in row.items()
-        if value is not None and key not in UNITS
-    }
+    def _set_up(self, data: Any, folder: Any, every: Any, unit: Any, name: Any, **options: Any):
+        """Keep the arguments. Raises ArgumentError; the options are checked by the watch."""
+        self.data, self.folder, self._options = data, folder, options
+        self.every = check_count("every", every)
+        self.unit = check_choice("unit", unit, UNITS)
+        self.name = check_instance("name", name, str, 'a word such as "margins"')
+
+    def _begin(self, net: Any, folder: Path, state: dict | None) -> dict[str, float] | None:
+        """Begin to watch, or go on from a state; return the values of the newest row."""
+        self.watch = Watch(net, self.data, folder=folder, state=state, **self._options)
+        rows = self.watch.history.rows
+        return self._values_of(rows[-1]) if rows else None
+
+    def _measure(self, epoch: float, step: int) -> dict[str, float] | None:
+        """Measure, and return the values of the row, or None where there is no new one."""
+        row = self.watch.look(epoch=epoch, step=step)
+        return self._values_of(row) if row else None
+
+    def _values_of(self, row: dict) -> dict[str, float]:
+        """The numbers of a row under the names that a logger is given."""
+        return {
+            f"{self.name}/{key}": float(value)
+            for key, value in row.items()
+            if value is not None and key not in UNITS
+        }

@@ -7,25 +7,24 @@ from torch import nn
 
 from ..losses import Loss
 from ..nets.data import Data
-from .frameworks import check_rhythm, find_base, require_base, values_of
-from .watch import Watch
+from .frameworks import MarginCallback, find_base, require_base
 
 _Callback: Any = find_base(("lightning.pytorch", "pytorch_lightning"), "Callback")
 
 
-class LightningMarginMonitor(_Callback):
+class LightningMarginMonitor(MarginCallback, _Callback):
     """A callback of Lightning that watches the margins of the module that is trained.
 
-    Each look is a row in history.jsonl, which `netmargin page` draws, and goes to all loggers of
-    the trainer. Rows so far are in the checkpoints of Lightning: `trainer.fit(..., ckpt_path=...)`
-    goes on with them.
+    Each measurement is a row in history.jsonl, which `netmargin page` draws, and goes to all
+    loggers of the trainer. The checkpoints of Lightning hold the rows so far:
+    `trainer.fit(..., ckpt_path=...)` goes on with them.
 
     Parameters
     ----------
     data : pair or iterable
         The samples to watch, as `Watch` takes them.
     every, unit : int and {"epoch", "step"}, default 1 and "epoch"
-        Look after every so many epochs, or steps of the optimizer.
+        Measure after every so many epochs, or steps of the optimizer.
     net : str or None, default None
         The name of the net in the module, such as "model.backbone"; by default the module itself,
         whose forward returns scores.
@@ -64,13 +63,9 @@ class LightningMarginMonitor(_Callback):
         record_margins: bool = False,
     ):
         require_base(_Callback, "Lightning")
-        self.every, self.unit, self.name = check_rhythm(every, unit, name)
-        self.data, self.net, self.folder = data, net, folder
-        self._options: dict[str, Any] = {
-            "loss": loss,
-            "batch_size": batch_size,
-            "record_margins": record_margins,
-        }
+        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+        self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
+        self.net = net
         self._saved: dict | None = None
         self._reached = 0.0
 
@@ -94,34 +89,31 @@ class LightningMarginMonitor(_Callback):
         # A checkpoint from before this callback was added holds no rows: the first is made now.
         new = {"calls": 0, "rows": []} if trainer.global_step else None
         state, self._saved = self._saved or new, None
-        self.watch = Watch(net, self.data, folder=folder, state=state, **self._options)
-        if self.watch.history.rows:
-            self._log(trainer, self.watch.history.rows[-1])
+        self._log(trainer, self._begin(net, folder, state), trainer.global_step)
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Look after every so many steps of the optimizer."""
+        """Measure after every so many steps of the optimizer."""
         self._reached = trainer.current_epoch + (batch_idx + 1) / trainer.num_training_batches
         if self.unit == "step" and trainer.global_step % self.every == 0:
-            self._look(trainer, self._reached)
+            self._tell(trainer, self._reached)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Look after every so many epochs."""
+        """Measure after every so many epochs."""
         if self.unit == "epoch" and (trainer.current_epoch + 1) % self.every == 0:
-            self._look(trainer, trainer.current_epoch + 1)
+            self._tell(trainer, trainer.current_epoch + 1)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Look at the net as it is at the end, and write its weights beside the history."""
-        self._look(trainer, self._reached)
+        """Measure the net as it is at the end, and write its weights beside the history."""
+        self._tell(trainer, self._reached)
         self.watch.finish()
 
-    def _look(self, trainer: Any, epoch: float) -> None:
-        """Look, and tell the loggers."""
-        if row := self.watch.look(epoch=epoch, step=trainer.global_step):
-            self._log(trainer, row)
+    def _tell(self, trainer: Any, epoch: float) -> None:
+        """Measure, and tell the loggers."""
+        self._log(trainer, self._measure(epoch, trainer.global_step), trainer.global_step)
 
-    def _log(self, trainer: Any, row: dict) -> None:
-        """Give a row to all loggers."""
-        for logger in trainer.loggers:
-            logger.log_metrics(values_of(row, self.name), step=row["step"])
+    def _log(self, trainer: Any, values: dict[str, float] | None, step: int) -> None:
+        """Give values to all loggers."""
+        for logger in trainer.loggers if values else ():
+            logger.log_metrics(values, step=step)

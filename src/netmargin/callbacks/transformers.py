@@ -10,18 +10,17 @@ from ..nets.data import Data
 from ..nets.shared import is_first_process
 from ..training import History
 from ..training.checkpoint import HISTORY
-from .frameworks import check_rhythm, find_base, require_base, values_of
-from .watch import Watch
+from .frameworks import MarginCallback, find_base, require_base
 
 _Callback: Any = find_base(("transformers",), "TrainerCallback")
 
 
-class TransformersMarginCallback(_Callback):
+class TransformersMarginCallback(MarginCallback, _Callback):
     """A callback of Hugging Face's `Trainer` that watches the margins of its model.
 
-    Each look is a row in history.jsonl, which `netmargin page` draws, and goes to `trainer.log`,
-    and so to all that the trainer reports to. With `resume_from_checkpoint` the history goes on:
-    rows beyond the checkpoint are cut off, as the run makes them again.
+    Each measurement is a row in history.jsonl, which `netmargin page` draws, and goes to
+    `trainer.log`, and so to all that the trainer reports to. With `resume_from_checkpoint` the
+    history goes on: rows beyond the checkpoint are cut off, as the run makes them again.
 
     Parameters
     ----------
@@ -31,7 +30,7 @@ class TransformersMarginCallback(_Callback):
         The samples to watch, as `Watch` takes them, such as a dict with `input_ids`,
         `attention_mask` and `labels`, or a DataLoader of such dicts.
     every, unit : int and {"epoch", "step"}, default 1 and "epoch"
-        Look after every so many epochs, or steps of the optimizer.
+        Measure after every so many epochs, or steps of the optimizer.
     folder : str, Path or None, default None
         Folder for history.jsonl and the final weights; `name` in the trainer's `output_dir` by
         default.
@@ -67,13 +66,9 @@ class TransformersMarginCallback(_Callback):
         record_margins: bool = False,
     ):
         require_base(_Callback, "transformers")
-        self.every, self.unit, self.name = check_rhythm(every, unit, name)
-        self.trainer, self.data, self.folder = trainer, data, folder
-        self._options: dict[str, Any] = {
-            "loss": loss,
-            "batch_size": batch_size,
-            "record_margins": record_margins,
-        }
+        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+        self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
+        self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Begin to watch, or go on where the checkpoint was saved."""
@@ -83,27 +78,26 @@ class TransformersMarginCallback(_Callback):
             file = folder / HISTORY
             rows = History.load(file).rows if is_first_process() and file.exists() else []
             saved = {"calls": 0, "rows": [r for r in rows if r["step"] <= state.global_step]}
-        model = self.trainer.model
-        self.watch = Watch(model, self.data, folder=folder, state=saved, **self._options)
-        if saved is None and self.watch.history.rows:
-            self.trainer.log(values_of(self.watch.history.rows[-1], self.name))
+        values = self._begin(self.trainer.model, folder, saved)
+        if saved is None and values:
+            self.trainer.log(values)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look after every so many steps of the optimizer."""
+        """Measure after every so many steps of the optimizer."""
         if self.unit == "step" and state.global_step % self.every == 0:
-            self._look(state)
+            self._tell(state)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look after every so many epochs."""
+        """Measure after every so many epochs."""
         if self.unit == "epoch" and round(state.epoch) % self.every == 0:
-            self._look(state)
+            self._tell(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look at the net as it is at the end, and write its weights beside the history."""
-        self._look(state)
+        """Measure the net as it is at the end, and write its weights beside the history."""
+        self._tell(state)
         self.watch.finish()
 
-    def _look(self, state: Any) -> None:
-        """Look, and tell the trainer."""
-        if row := self.watch.look(epoch=state.epoch, step=state.global_step):
-            self.trainer.log(values_of(row, self.name))
+    def _tell(self, state: Any) -> None:
+        """Measure, and tell the trainer."""
+        if values := self._measure(state.epoch, state.global_step):
+            self.trainer.log(values)

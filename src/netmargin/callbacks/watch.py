@@ -27,16 +27,16 @@ from .history_file import HistoryFile
 
 
 class Watch:
-    """Margins of a net while any loop trains it: one row of a history per look.
+    """Margins of a net while any loop trains it: one row of a history per measurement.
 
-    A look is `nm.measure` on the watched data, in every normalization that applies. It changes
-    nothing: modes, gradients and the global random generators are as before, so that the run is the
+    A measurement is `nm.measure` on the watched data, in every normalization that applies. It
+    changes nothing: modes, gradients and random generators are as before, so that the run is the
     same with and without a watch. The net is analysed once, and again when its modules or
     parameters have changed.
 
-    The first look is taken here, before training, so that a model or data that cannot be measured
-    raise at once. A later look that fails is said once, as a warning, and training goes on. In a
-    distributed run the first process looks at all of the data and writes; the others do nothing.
+    The first measurement is taken here, before training, so that a model or data that cannot be
+    measured raise at once. A later one that fails gives one warning, and training goes on. In a
+    distributed run the first process measures all of the data and writes; the others do nothing.
 
     Parameters
     ----------
@@ -44,18 +44,18 @@ class Watch:
         The net that is trained, also inside `DistributedDataParallel` or `torch.compile`.
     data : pair or iterable
         The samples to watch, as `measure` takes them: (X, y), a dict with labels, or a DataLoader;
-        some 10% of the training samples tell most. They are read at every look.
+        some 10% of the training samples tell most. They are read every time.
     folder : str, Path or None, default None
         Folder for history.jsonl, made where it is not there, and for the weights at the end;
         `netmargin page` reads both. Without one nothing is kept on disk.
     every : int, default 1
-        Look at every so many calls of `step`.
+        Measure at every so many calls of `step`.
     loss : Loss, str, torch.nn.Module or None, default None
         The loss whose log and smoothed margins the rows hold, as for `measure`.
     batch_size : int, default 200
         Samples per forward pass where `data` is a pair.
     record_margins : bool, default False
-        Whether the margin of every watched sample is kept in the folder at every look, 4 bytes
+        Whether the margin of every watched sample is kept in the folder every time, 4 bytes
         each, for `nm.label_errors(data, run=folder)`. The data must be a pair (X, y) then, and all
         the training samples rather than some.
     state : dict or None, default None
@@ -68,7 +68,7 @@ class Watch:
         The rows so far. Keys: `epoch` (calls of `step`, or where a framework says it stands),
         `step` (the same, or steps of the optimizer) and those of `MarginReport.to_dict()`.
     report : MarginReport or None
-        What the last look found, with the margin of every sample.
+        What the last measurement found, with the margin of every sample.
 
     Raises
     ------
@@ -144,36 +144,35 @@ class Watch:
         return f"<{type(self).__name__} every={self.every} {self.history!r}>"
 
     def step(self) -> dict | None:
-        """Count one step of the loop, and look at every `every`-th; return the new row or None."""
+        """Count one step of the loop, and measure at every `every`-th; return the row or None."""
         self._calls += 1
         if self._calls % self.every:
             return None
         return self.look(epoch=self._calls, step=self._calls)
 
     def look(self, *, epoch: float, step: int) -> dict | None:
-        """Look now, wherever the loop stands; return the new row, or None.
+        """Measure now; return the new row, or None.
 
-        A look that fails warns, once. A second look at the same step adds no row. Both arguments
-        say where the loop stands: in epochs, over which pages draw rows, and in steps.
+        A failure gives one warning. The same step adds no second row. Both arguments say where the
+        loop stands: in epochs, over which pages draw rows, and in steps.
         """
         if not is_first_process() or (self.history.rows and self.history.rows[-1]["step"] >= step):
             return None
         try:
             return self._record(epoch=epoch, step=step)
-        except Exception as error:  # training must not end because somebody looked at it
+        except Exception as error:  # training must not end because it is watched
             if not self._warned:
                 self._warned = True
                 warn_caller(
                     f"Watching the margins failed at step {step}: {type(error).__name__}:"
-                    f" {error} Training goes on, later looks are tried as usual, and this is not"
-                    " said again."
+                    f" {error} Training goes on, and later measurements are tried as usual."
                 )
             return None
 
     def finish(self) -> None:
         """Say in the history that the run has ended, and write the weights beside it.
 
-        Calls of `step` since the last look are looked at first: the last row describes the weights.
+        Calls of `step` since the last row are measured first: it describes the weights.
         """
         if not is_first_process():
             return
@@ -248,13 +247,13 @@ def _require_whole_data(data: Any) -> None:
     """Raise DataError for data of one pass, and for the share of one process."""
     if not isinstance(data, Arrays) and hasattr(data, "__next__"):
         raise DataError(
-            "A watch reads its data at every look, and a generator can be read only once. Pass"
+            "A watch reads its data several times, and a generator can be read only once. Pass"
             " (X, y) or a DataLoader."
         )
     if isinstance(data, DataLoader) and isinstance(data.sampler, DistributedSampler):
         raise DataError(
             "The data are a DataLoader with a DistributedSampler, which gives each process a part"
-            " of the samples. Pass one without it: the first process looks at all of them."
+            " of the samples. Pass one without it: the first process measures all of them."
         )
 
 

@@ -4,7 +4,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any
 
 
@@ -64,12 +63,7 @@ class Termination:
             signal.signal(signal.SIGTERM, self._receive)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._active:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             if self.received and not self._told:

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
 _LOG_EVERY_SECONDS = 10.0
@@ -36,21 +35,9 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-    def show(self, row: dict, epochs_left: float | None, trying: int = 0) -> None:
-        """Show the last accepted epoch of training, and how many tries the next one has taken."""
-        if self._shown:
-            self.draw(
-                row["epoch"], epochs_left, describe(row), f"  try {trying}" if trying > 1 else ""
-            )
 
     def draw(self, done: float, left: float | None, line: str, aside: str = "") -> None:
         """Show a line, the time left by the pace so far, and on a terminal the `aside`.
@@ -76,16 +63,6 @@ class Progress:
         """Print a sentence that stays on the screen."""
         if self._shown:
             print(text, file=sys.stderr, flush=True)
-
-
-def describe(row: dict) -> str:
-    """Return one line about a row of a training history."""
-    margin = row["normalized_margin"]
-    shown = f"  margin {margin:.4g}" if margin is not None else f"  q_min {row['q_min']:.4g}"
-    return (
-        f"epoch {row['epoch']}  log10-loss {row['log10_mean_loss']:.3f}  correct"
-        f" {100 * row['accuracy']:.2f}%{shown}"
-    )
 
 
 def _format_duration(seconds: float) -> str:

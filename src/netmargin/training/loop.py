@@ -20,7 +20,7 @@ from ..core.arguments import (
 from ..core.denormals import flush_denormals
 from ..core.generators import own_randomness
 from ..core.interrupts import Termination
-from ..core.progress import Progress, describe
+from ..core.progress import Progress
 from ..errors import ArgumentError, DataError, Interrupted, OutOfMemoryError
 from ..losses import Loss, as_loss
 from ..nets.arrays import Arrays
@@ -31,6 +31,7 @@ from ..nets.threads import fitting_threads
 from ..result import Status
 from .history import History
 from .learning_rate import LearningRate, as_learning_rate
+from .progress import describe_row, show_row
 from .run import Run
 from .run_files import RunFiles, describe_loss, describe_settings
 from .sample_margins import SampleMargins, find_recorded
@@ -60,15 +61,12 @@ def train(
     record_margins: bool = False,
     progress: bool = True,
 ) -> History:
-    """Minimize the mean training loss by SGD, in place, also where it underflows float64.
+    """Train a net in place and get its margins after every epoch, also at losses of 1e-800.
 
-    The model that is given is changed, and is the trained net; `copy.deepcopy(model)` before keeps
-    the net as it was. The loss falls; normalized and smoothed margins rise on the whole and go up
-    and down, as the theorems on them are about gradient flow (`gradient_flow`), not about SGD.
-
-    Each epoch takes one step per batch on exp(log L_B - F), where F is the log of the last mean
-    training loss; then the loss of the whole training set and all margins are measured. In the log
-    domain, losses of 1e-800 and far below are ordinary.
+    SGD minimizes the mean training loss. Each epoch takes one step per batch on exp(log L_B - F),
+    where F is the log of the last mean training loss, so that nothing underflows; then the loss of
+    the whole training set and all margins are measured. The loss falls; normalized margins rise on
+    the whole and go up and down, as the theorems on them are about gradient flow (`gradient_flow`).
 
     Same seed, same machine: same result bit for bit, interrupted or not, as far as the data draw
     from the global generators of torch, numpy and Python (given back afterwards), from generators
@@ -76,9 +74,7 @@ def train(
     that end with each pass. docs/interrupting.md says what is not covered.
 
     Ctrl-C puts the model back to its last accepted epoch. With `checkpoint_dir` it is saved there
-    and `Interrupted` is raised; without, the history so far is returned (`Status.INTERRUPTED`).
-    With a `checkpoint_dir` SIGTERM, which schedulers send before they kill, does as Ctrl-C, unless
-    the caller has set a handler for it.
+    and `Interrupted` is raised, also at SIGTERM; without, the history so far is returned.
 
     Parameters
     ----------
@@ -201,7 +197,7 @@ def train(
             how = "ended by SIGTERM" if termination.received else "interrupted"
             return _end_early(run, how, checkpoint_dir, display)
         run.save(now=True)
-        display.say(f"{describe(run.history.rows[-1])}: {run.history.message}")
+        display.say(f"{describe_row(run.history.rows[-1])}: {run.history.message}")
     return run.history
 
 
@@ -260,7 +256,7 @@ def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None
             run.history.message = reasons[0] if reasons else run.stalled
             return
         left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
-        run.epoch(partial(display.show, run.history.rows[-1], min(left, default=None)))
+        run.epoch(partial(show_row, display, run.history.rows[-1], min(left, default=None)))
 
 
 def _require_several_passes(data):

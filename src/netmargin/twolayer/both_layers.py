@@ -20,6 +20,7 @@ from ..errors import ArgumentError
 from ..losses import Loss
 from ..nets.threads import fitting_threads
 from ..result import Status
+from ..training.progress import show_row
 from .options import (
     check_resample,
     count_runs,
@@ -210,7 +211,7 @@ def _train(
                     taken.append(take_snapshot(runs, start, bias))
                 if all(run.stopped for run in runs):
                     break
-                display.show(runs[0].progress_row(start), times[-1] - start)
+                show_row(display, runs[0].progress_row(start), times[-1] - start)
                 for group in groups:
                     group.advance(start, end, resample)
                 row, after = _list_measurements(runs), [replace(run) for run in runs]
