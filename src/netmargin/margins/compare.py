@@ -46,18 +46,19 @@ def compare(
     class_names: Sequence[str] | None = None,
     progress: bool = True,
 ) -> Comparison:
-    """Compare several nets, or checkpoints of one, on the same data.
+    """Compare several nets, or checkpoints of one, on the same data, and say which differences are
+    real.
 
-    Held-out and training data are kept apart. What compares nets is held-out data: the error with
-    its interval; z = mean q / std q, which ranks nets that were trained by one loss as well as the
-    error on one and a half to four times as many labels (it does not estimate the error); and the
-    margin-weighted error, which ranks nets of different kinds as well. On training data it is the
-    25% quantile of the input margins, for nets of one architecture, trained in one way, that both
-    fit the data. A difference is real if its 95% interval, which takes both nets on the same
-    samples, leaves out 0 and no note says why the number does not compare these nets: label
-    smoothing and other changes of calibration move all of these but the error and leave the answers
-    as they are. So z and the margin-weighted error are real where the error says the same, and of
-    input margins none is.
+    What chooses between nets is held-out data: the error with its interval; z = mean q / std q,
+    which ranks nets that were trained by one loss as well as the error on one and a half to four
+    times as many labels (it does not estimate the error); and the margin-weighted error, which
+    ranks nets of different kinds as well. On training data it is the 25% quantile of the input
+    margins, for nets of one architecture, trained in one way, that both fit the data.
+
+    A difference is real if its 95% interval, which takes both nets on the same samples, leaves out
+    0 and no note says why the number does not compare these nets: label smoothing and other changes
+    of calibration move all of these but the error and leave the answers as they are. So z and the
+    margin-weighted error are real where the error says the same, and of input margins none is.
 
     Parameters
     ----------
@@ -88,12 +89,12 @@ def compare(
     Raises
     ------
     ArgumentError
-        If there are fewer than two models, or another argument cannot be used.
+        There are fewer than two models, or another argument cannot be used.
     DataError
-        If an iterable yields its samples in another order each time, or the data cannot be used, as
+        An iterable yields its samples in another order each time, or the data cannot be used, as
         in `measure`.
     ModelError
-        If a model cannot be used, as in `measure`.
+        A model cannot be used, as in `measure`.
 
     Examples
     --------
@@ -135,24 +136,8 @@ def compare_reports(
 ) -> Comparison:
     """Compare nets that were measured on the same data, as `compare` does.
 
-    Parameters
-    ----------
-    names : tuple of str
-        The names of the nets.
-    training : list of MarginReport
-        One for each net, on the training data.
-    held : list of MarginReport
-        One for each net on held-out data; empty without such.
-
-    Returns
-    -------
-    Comparison
-        The reports, and the differences of all pairs.
-
-    Raises
-    ------
-    DataError
-        If the labels came in another order from net to net.
+    Reports are those on training data, and on held-out data, one for each net; of the latter there
+    may be none. Raises DataError where labels came in another order from net to net.
     """
     differences, z_intervals = _held_out_differences(names, held)
     return Comparison(

@@ -62,19 +62,10 @@ NUMBERS: Mapping[str, Number] = {
 def difference_intervals(
     name: str, values: Sequence[np.ndarray]
 ) -> dict[tuple[int, int], Interval | None]:
-    """The 95% interval of the difference of a number, for every pair of nets.
+    """The 95% interval of the difference of a number, for every pair of nets by their indices.
 
-    Parameters
-    ----------
-    name : str
-        ERROR, Z, WEIGHTED_ERROR or INPUT.
-    values : sequence of ndarray, shape (n,)
-        A number for every sample, net by net, in one order of the samples.
-
-    Returns
-    -------
-    dict of pairs of int to tuple or None
-        By the indices of the nets; None where one of the two has no such number.
+    name : ERROR, Z, WEIGHTED_ERROR or INPUT. values : a number for every sample, (n,), net by net,
+    in one order of the samples. None where one of the two nets has no such number.
     """
     pairs = list(combinations(range(len(values)), 2))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

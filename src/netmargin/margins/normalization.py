@@ -27,44 +27,20 @@ def normalizing_homogeneity(homogeneity: Homogeneity) -> Homogeneity:
 
 @dataclass(frozen=True)
 class Norms:
-    """The norms by which the margins of one net are divided.
+    """The norms by which the margins of one net are divided."""
 
-    Attributes
-    ----------
-    total : float
-        ||theta|| over the parameters that count.
-    logs : dict
-        Natural logs by normalization, as in `MarginReport.log_norms`.
-    reasons : dict
-        Why a log is None, or what the norm leaves out, by normalization.
-    """
-
-    total: float
-    logs: dict[str, float | None]
-    reasons: dict[str, str]
+    total: float  # ||theta|| over the parameters that count
+    logs: dict[str, float | None]  # natural logs by normalization, as in `MarginReport.log_norms`
+    reasons: dict[str, str]  # why a log is None, or what the norm leaves out
 
     __repr__ = short_repr
 
 
 def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
-    """Measure the norms of a net.
+    """Measure every norm of a net that its homogeneity allows.
 
-    Parameters
-    ----------
-    model : nn.Module
-        The net, of which `analysis` was derived.
-    analysis : Homogeneity
-        Degrees of its parameters; biases that block are ignored by all norms but the quasi one.
-
-    Returns
-    -------
-    Norms
-        Every norm that the homogeneity of the net allows.
-
-    Raises
-    ------
-    ModelError
-        If all parameters are zero, or some are NaN or infinite.
+    Biases that block are ignored by all norms but the quasi one. Raises ModelError if all
+    parameters are zero, or some are NaN or infinite.
     """
     homogeneity = normalizing_homogeneity(analysis)
     squares = _squares(model)

@@ -11,22 +11,11 @@ from ..nets.whole_tensors import are_finite
 
 
 def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Margins and soft margins of a batch, not normalized.
+    """Margins and soft margins of a batch, not normalized, float64, shape (N,) each.
 
-    Parameters
-    ----------
-    outputs : Tensor, shape (N, C)
-        Scores, of one output (C = 1) or one per class.
-    y : Tensor, shape (N,)
-        Signs -1, +1 for one output, class indices for several.
-
-    Returns
-    -------
-    tuple of two Tensors, shape (N,), float64
-        q_n = y_n Phi(x_n), or the least of the gaps Phi_{y_n} - Phi_j; and the soft margins
-        -log sum_j e^{-gap_j}, which are the same for one output.
-
-    Source: Lyu and Li 2019, Appendix F.
+    q_n = y_n Phi(x_n), or the least of the gaps Phi_{y_n} - Phi_j; and -log sum_j e^{-gap_j}, which
+    is the same for one output. outputs : scores (N, C). y : signs -1, +1 for one output, class
+    indices for several. Source: Lyu and Li 2019, Appendix F.
     """
     gaps = score_gaps(outputs, y)
     return gaps.amin(1), soft_margins(gaps)

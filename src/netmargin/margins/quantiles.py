@@ -16,25 +16,7 @@ mislabelled one, and says nothing about test errors; these quantiles of input ma
 
 
 def quantiles(values: Tensor, levels: Sequence[float] = LEVELS) -> tuple[float, ...]:
-    """Quantiles of n numbers, which may be infinite, interpolated linearly.
-
-    Parameters
-    ----------
-    values : Tensor, shape (n,)
-        Numbers without NaN; n may exceed the 16 million that torch.quantile takes.
-    levels : sequence of float, default (0.10, 0.25, 0.50)
-        Shares of samples, between 0 and 1.
-
-    Returns
-    -------
-    tuple of float
-        One number per level.
-
-    Examples
-    --------
-    >>> quantiles(torch.tensor([3.0, 1.0, 2.0, math.inf]), (0.5, 0.9))
-    (2.5, inf)
-    """
+    """Quantiles of numbers without NaN, which may be infinite, interpolated linearly."""
     ordered = torch.sort(values.double().reshape(-1)).values
     found = []
     for level in levels:
@@ -53,27 +35,9 @@ def quantile_names(levels: Sequence[float] = LEVELS) -> list[str]:
 
 
 def class_table(values: Tensor, labels: Tensor, class_names: Sequence[str] | None = None):
-    """Quantiles of numbers class by class, as a pandas DataFrame.
+    """Quantiles of numbers class by class, as a pandas DataFrame with the columns n, 10%, 25%, 50%.
 
-    Parameters
-    ----------
-    values : Tensor, shape (n,)
-        Numbers without NaN.
-    labels : Tensor, shape (n,), int64
-        The class of each sample.
-    class_names : sequence of str or None, default None
-        What the rows are called, in the order of the class indices; None for the indices.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per class that occurs, with the columns n, 10%, 25%, 50%.
-
-    Examples
-    --------
-    >>> table = class_table(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4, 4, 7]))
-    >>> table.loc[4].tolist(), table.loc[7].tolist()
-    ([2.0, 1.1, 1.25, 1.5], [1.0, 3.0, 3.0, 3.0])
+    Numbers (n,) are without NaN; there is a row for each class that occurs among the labels (n,).
     """
     import pandas
 

@@ -14,23 +14,12 @@ _MOST_STEPS = 100
 def log_quasi_norm(
     squares: Mapping[str, float], homogeneity: Homogeneity
 ) -> tuple[float | None, str]:
-    """The a* by which quasi-homogeneous margins are divided, as e^{a*}.
+    """The a* by which quasi-homogeneous margins are divided, as e^{a*}; or None and the reason.
 
     With exponents lambda_g such that f(psi_a(theta)) = e^a f(theta), where psi_a multiplies group g
     by e^{a lambda_g}, there is one a* at which psi_{-a*}(theta) has norm 1. Its margin q_min
     e^{-a*} does not change along psi, and is q_min / ||theta||^L where all exponents are 1 / L.
-
-    Parameters
-    ----------
-    squares : mapping of str to float
-        ||theta_g||^2 by the name of the parameter.
-    homogeneity : Homogeneity
-        The answer of `analyse`, biases included.
-
-    Returns
-    -------
-    tuple of float or None, and str
-        a*, or None and the reason.
+    squares : ||theta_g||^2 by the name of the parameter.
 
     Source: beyond the papers; the symmetry is that of Kunin et al. 2023.
     """
@@ -45,14 +34,7 @@ def log_quasi_norm(
 
 
 def solve_for_unit_norm(exponents: np.ndarray, squares: np.ndarray) -> float:
-    """Solve sum_g e^{-2 a exponent_g} square_g = 1 for a, all numbers positive, in log space.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(solve_for_unit_norm(np.array([0.5, 0.5]), np.array([9.0, 16.0])) / math.log(5), 12)
-    2.0
-    """
+    """Solve sum_g e^{-2 a exponent_g} square_g = 1 for a, all numbers positive, in log space."""
     logs = np.log(squares)
     # The log of the sum is convex and falls, and is at least 0 here, where one term is 1: Newton's
     # method rises to the solution without passing it.

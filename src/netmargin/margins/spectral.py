@@ -10,12 +10,9 @@ _BETWEEN = (nn.ReLU, nn.ReLU6, nn.Tanh, nn.Identity, nn.Dropout)
 
 
 def read_chain(model: nn.Module) -> tuple[list[Tensor], str]:
-    """Read the matrices of a Sequential of linear layers and activations off a model.
+    """Read copies of the matrices of a Sequential of linear layers and activations off a model.
 
-    Returns
-    -------
-    tuple of list of Tensor, and str
-        Copies of the matrices, and what the norm leaves out; none, and the reason, for other nets.
+    Returns what the norm leaves out as well; for other nets no matrices, and the reason.
     """
     layers = _parts(model)
     for layer in layers:
@@ -39,12 +36,6 @@ def log_spectral_norm(weights: list[Tensor]) -> float:
 
     The norm is prod_i ||W_i||_2 (sum_i (||W_i||_{2,1} / ||W_i||_2)^{2/3})^{3/2}, where ||W||_{2,1}
     is the sum of the norms of the rows (one per unit).
-
-    Examples
-    --------
-    >>> import math, torch
-    >>> round(math.exp(log_spectral_norm([3 * torch.eye(2)])), 12)  # 3 (6 / 3)
-    6.0
 
     Source: Bartlett, Foster and Telgarsky 2017, (1.2), with reference matrices 0.
     """

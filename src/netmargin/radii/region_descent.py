@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from .boundary import judge_points
 from .exact.chain import Chain
+from .least_distance import solve_least_distance
 
 _ROUNDS = 30
 """Moves to a neighbouring region at most: few descents of 784-256-256-10 took as many."""
@@ -112,7 +112,7 @@ class _Descent:
         for _ in range(_CUT_ROUNDS):
             self._add_rows(alive, [z[[places[id(r)] for r in alive]] for z in at_sample])
             for region in alive:
-                _solve_least_distance(region)
+                _find_shortest_step(region)
             alive = [r for r in alive if self._is_short(r)]
             if not alive:
                 return
@@ -238,7 +238,7 @@ def _choose_gaps(outputs: int, values: np.ndarray, y: np.ndarray) -> np.ndarray:
     return gaps
 
 
-def _solve_least_distance(region: _Region) -> None:
+def _find_shortest_step(region: _Region) -> None:
     """Find the shortest step with rows . step >= bounds, and its multipliers."""
     norms = np.linalg.norm(region.rows, axis=1)
     norms[norms == 0] = 1.0
@@ -247,16 +247,9 @@ def _solve_least_distance(region: _Region) -> None:
     region.length = math.inf
     if size == 0 or not np.isfinite(size):
         return
-    system = np.vstack([rows.T, bounds / size])
-    aim = np.zeros(len(system))
-    aim[-1] = 1.0
-    try:
-        weights, _ = nnls(system, aim)
-    except RuntimeError:  # too many iterations: the region is left out
-        return
-    residual = aim - system @ weights
-    if residual @ residual > _INFEASIBLE:
-        region.weights = weights / residual[-1] * size
+    weights, rest = solve_least_distance(rows, bounds / size)
+    if rest @ rest > _INFEASIBLE:
+        region.weights = weights / -rest[-1] * size
         region.step = rows.T @ region.weights
         region.length = float(np.linalg.norm(region.step))
 

@@ -1,8 +1,8 @@
 """Multipliers of a region where all signs are fixed, from its nearest misclassified point."""
 
 import numpy as np
-from scipy.optimize import nnls
 
+from ..least_distance import solve_least_distance
 from .ball import Ball
 from .inequality import LINEAR, Multipliers, Region
 from .units import negative_branch, positive_branch
@@ -40,7 +40,7 @@ def solve_leaf(
     open_ = ~np.concatenate([np.zeros(0, bool), *stable])
     rows = np.vstack([(signs[:, None] * normals)[open_], -slope])
     least = np.append((-signs * starts)[open_], gap)
-    dual, rest = _solve_least_distance(rows, least, ball.radius)
+    dual, rest = _find_nearest(rows, least, ball.radius)
     # As large as F can be in the ball.
     reach = float(np.linalg.norm(slope)) * ball.radius + abs(gap)
     point = _read_point(rest, ball.radius)
@@ -52,7 +52,7 @@ def solve_leaf(
         if np.linalg.norm(point) <= ball.radius:
             # Where the boundary is touched on a kink no step outwards leads behind it.
             least[-1] += _BEHIND * reach
-            behind = _read_point(_solve_least_distance(rows, least, ball.radius)[1], ball.radius)
+            behind = _read_point(_find_nearest(rows, least, ball.radius)[1], ball.radius)
             point = point if behind is None else behind
     else:
         dual = dual * min(4 * reach, 1 / dual[-1] if dual[-1] > 0 else np.inf)
@@ -61,21 +61,15 @@ def solve_leaf(
     return _make_multipliers(ball, signed, normals, slope, reach), point
 
 
-def _solve_least_distance(
+def _find_nearest(
     rows: np.ndarray, least: np.ndarray, radius: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve the dual of the least distance with rows u >= least: its solution, and the residual."""
     # In radii, with rows of length 1, which all count alike.
     lengths = np.linalg.norm(rows, axis=1)
-    lengths = np.where(lengths > 0, lengths, 1.0) * radius
-    stacked = np.vstack([(rows / lengths[:, None]).T * radius, least / lengths])
-    target = np.append(np.zeros(rows.shape[1]), 1.0)
-    sizes = np.maximum(np.linalg.norm(stacked, axis=0), 1e-300)
-    try:
-        dual = nnls(stacked / sizes, target, maxiter=10 * len(least))[0] / sizes
-    except RuntimeError:  # it did not converge, and nothing is proposed
-        dual = np.zeros(len(least))
-    return dual / lengths, stacked @ dual - target
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    dual, rest = solve_least_distance(rows / lengths[:, None], least / lengths / radius)
+    return dual / lengths / radius, rest
 
 
 def _read_point(rest: np.ndarray, radius: float) -> np.ndarray | None:
