@@ -9,6 +9,7 @@ import netmargin as nm
 from tests.fuzz import DATA, NET, ODD_NAMES, ROOMS, foreign
 
 
+@pytest.mark.slow_cases("drawing")
 @pytest.mark.parametrize("room", ROOMS)
 def test_odd_arguments_are_answered_or_named(room, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -23,6 +24,7 @@ def test_odd_arguments_are_answered_or_named(room, tmp_path, monkeypatch):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow_cases("drawing")
 @pytest.mark.parametrize("room", ROOMS)
 def test_good_calls_are_answered_under_no_grad_as_well(room, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -160,6 +160,7 @@ def pooled_net() -> nn.Module:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "box", "farther"),
     [

@@ -101,6 +101,7 @@ def test_rademacher_estimates_stay_below_their_lemmas():
     assert not bounds.variation_ball(np.random.default_rng(0).normal(size=(20, 6)), draws=3).exact
 
 
+@pytest.mark.slow
 def test_interclass_distance_finds_planted_structure():
     """Two coordinates of 15 tell the classes apart: found within 0.1%, inside a bracket of less
     than 1%; and in the flat case exactly.
@@ -118,6 +119,7 @@ def test_interclass_distance_finds_planted_structure():
         assert flat.distance == flat.upper_bound == pytest.approx(distance)
 
 
+@pytest.mark.slow
 def test_interclass_distance_in_one_dimension_by_brute_force():
     """The widest gap between classes on lines through the plane, by all angles."""
     for seed in range(5):

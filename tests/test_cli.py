@@ -139,6 +139,7 @@ def test_your_own_model_and_data(own, capsys):
     assert "order 2" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_certify(tmp_path, capsys):
     torch.manual_seed(0)
     net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=60)
@@ -486,6 +487,7 @@ def test_output_on_a_full_disk_exits_with_1(own):
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "note"),
     [

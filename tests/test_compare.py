@@ -168,6 +168,7 @@ def test_of_20_pairs_of_equal_nets_one_at_most_looks_different(tails, n):
     assert looks[Z] >= 3  # and not because no interval leaves out anything
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_they_say():
     """95% intervals hold the true value for about 95% of data sets, also of nets that differ; the
     standard error of 200 trials is 1.5 points.

@@ -31,6 +31,7 @@ def marks_of(name):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

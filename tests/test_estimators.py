@@ -28,6 +28,7 @@ from netmargin.kernels import ntk
 from netmargin.solvers.pair_descent import descend
 
 
+@pytest.mark.slow_cases("estimator2")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "estimator", [ReLUKernelClassifier(), NTKClassifier(), VariationNormClassifier(tol=0.1)]

@@ -99,6 +99,7 @@ def test_whole_balls_of_all_rivals_come_before_any_tree(monkeypatch):
     assert min(trees) > 0.5 * proved.lower
 
 
+@pytest.mark.slow
 def test_a_descent_from_a_poor_attack_takes_few_rounds(monkeypatch):
     """Each round may find an input that is nearer by the tolerance only."""
     chain, x, label = draw_net(np.random.default_rng([3, 7]))

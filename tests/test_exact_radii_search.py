@@ -114,6 +114,7 @@ NEVER_LOST = 5
 """The seed of a net with one output whose sign is the same for all inputs."""
 
 
+@pytest.mark.slow_cases("3")
 @pytest.mark.parametrize("seed", [s for s in range(12) if s != NEVER_LOST])
 def test_small_nets_against_all_patterns(seed):
     chain, x, own = draw_net(np.random.default_rng([seed, 7]))
@@ -160,6 +161,7 @@ def test_linear_nets_with_an_own_forward_are_searched(effort):
     assert report.closed.all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kink", [nn.ReLU, pytest.param(lambda: nn.LeakyReLU(0.2), marks=pytest.mark.slow)]
 )

@@ -34,6 +34,7 @@ def random_data(n: int, d: int, seed: int = 0):
     )
 
 
+@pytest.mark.slow
 def test_closed_form_of_one_weight_deep_in_time():
     """w' = e^{-w}: w(t) = log(e^w0 + t), also at t = e^200."""
     net = nn.Linear(1, 1, bias=False).double()
@@ -59,6 +60,7 @@ def tiny_steps(weights, X: np.ndarray, y: np.ndarray, time: float, step: float) 
     return np.concatenate([w.ravel() for w in W])
 
 
+@pytest.mark.slow_cases("widths0-0-10.0-5000", "widths1")
 @pytest.mark.parametrize(
     ("widths", "seed", "time", "most"),
     [((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)],
@@ -86,6 +88,7 @@ def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
     assert differences[1] < 0.4 * differences[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "n", "seed"),
     [
@@ -159,6 +162,7 @@ def test_relu_in_place_is_relu():
     )
 
 
+@pytest.mark.slow
 def test_flow_says_where_it_stalls():
     assert "no relu" in flow_of(lambda z: z.clamp(min=0), time=50.0).message
     assert flow_of(torch.relu, time=50.0).message == "t reached 50"
@@ -204,6 +208,7 @@ def test_error_estimate_compares_the_same_time():
     assert 0 < flow.error < 1e-6
 
 
+@pytest.mark.slow
 def test_smoothed_margin_never_falls_along_relu_flow():
     torch.manual_seed(0)
     net = mlp([4, 10, 1], bias="none").double()
@@ -214,6 +219,7 @@ def test_smoothed_margin_never_falls_along_relu_flow():
     assert (np.diff(margins) >= -1e-8 * margins[1:]).all()
 
 
+@pytest.mark.slow
 def test_order_of_the_integrator():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 1)).double()
@@ -235,6 +241,7 @@ PROXIMAL = [  # errors relative to ||theta|| that steps of 0.08 and of 0.02 may 
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("widths", "n", "time", "coarse", "fine"), PROXIMAL)
 def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, fine):
     """The mode that passes kinks: its error is small beside the way, and falls with the step."""
@@ -304,6 +311,7 @@ def test_proximal_flow_passes_kinks_that_are_no_relus():
     assert flow.message == "t reached 50"
 
 
+@pytest.mark.slow
 def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
     flow, finer = (
         flow_of(torch.tanh, time=3.0, method="proximal", step_size=h, progress=False)
@@ -323,6 +331,7 @@ def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
     )  # of first order: the halved steps leave half
 
 
+@pytest.mark.slow_cases("proximal")
 @pytest.mark.parametrize("method", ["exact", "proximal"])
 def test_time_left_is_shown_while_a_flow_runs(method, monkeypatch):
     shown = []
@@ -390,6 +399,7 @@ def _float64():
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_float64")
 def test_flow_of_a_smooth_net_approaches_a_kkt_point():
     """Epsilon falls at least 10x, beta tends to 1, and the trade-off passes on or below Lemma C.8's
@@ -419,6 +429,7 @@ def test_flow_of_a_smooth_net_approaches_a_kkt_point():
     assert c.alignment > 0.999
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_float64")
 def test_flow_of_a_relu_net_approaches_a_kkt_point_within_a_radius():
     torch.manual_seed(0)
@@ -437,6 +448,7 @@ class Square(nn.Module):
         return z * z
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [2, 3])
 def test_gamma_hat_never_falls_under_s5(power):
     torch.manual_seed(3)
@@ -532,6 +544,7 @@ def test_theory_rate_equals_the_papers_formulas_at_small_losses():
     assert np.abs(np.diff(slopes)).max() < 0.01
 
 
+@pytest.mark.slow
 def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
     X, y = nm.datasets.digits(limit=300)
     torch.manual_seed(0)

@@ -137,6 +137,19 @@ def test_claims_hold(ledger, id):
     assert entry.holds, "\n".join(failure(entry))
 
 
+@pytest.mark.slow_cases(
+    "chizat-bach/mirror-rate",
+    "chizat-bach/output-rate",
+    "lyu-li/kkt-finite-time",
+    "lyu-li/kkt-limit",
+    "lyu-li/ntk-svm",
+    "lyu-li/rates",
+    "two-homogeneity/parity-error",
+    "wei/mass-growth",
+    "wei/net-beats-kernel",
+    "wei/perturbed-flow",
+    "wei/regression-limit",
+)
 @pytest.mark.parametrize(
     ("id", "constants", "trials"), BROKEN, ids=[f"{id} {next(iter(c))}" for id, c, _ in BROKEN]
 )
@@ -258,6 +271,7 @@ def test_the_committed_page_is_of_these_claims():
         assert instances >= 10_000, name
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path, capsys):
     page = ["--markdown", str(tmp_path / "l.md")]
     assert main(["verify", "lyu-li/euler", "chizat-bach/soft-min", "--quick", *page]) == 0

@@ -43,6 +43,7 @@ def make(kind: str, n: int = 8) -> tuple[NormalizedNet, tuple[torch.Tensor, torc
     return NormalizedNet(inner, inner(x).shape[1], seed=2), (x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "time"),
     [
@@ -67,6 +68,7 @@ def test_gradient_flow_is_mirror_flow(kind, time):
     assert torch.linalg.vector_norm(u - net.a.detach() ** 2) > 1e-3 * torch.linalg.vector_norm(u)
 
 
+@pytest.mark.slow
 def test_another_mirror_map_is_another_flow(monkeypatch):
     """Without the factor 2 of Lemma 3.2, u differs."""
     net, data = make("LayerNorm")
@@ -82,6 +84,7 @@ def test_another_mirror_map_is_another_flow(monkeypatch):
     assert torch.linalg.vector_norm(wrong - u) > 1e-2 * torch.linalg.vector_norm(u)
 
 
+@pytest.mark.slow_cases("normalized")
 @pytest.mark.parametrize(
     ("kind", "time"), [("normalized ReLU", 1e3), ("LayerNorm", 1e3), ("transformer", 1e2)]
 )

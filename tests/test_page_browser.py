@@ -95,6 +95,7 @@ KINDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, name):
     with open_page(browser, files[name], width=320) as tab:
@@ -506,6 +507,7 @@ def test_nothing_can_leave_the_page(browser, files):
     tab.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["full", "table", "labels"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, files, name, scheme):

@@ -32,6 +32,29 @@ def out(tmp_path_factory):
     return tmp_path_factory.mktemp("reproduce")
 
 
+@pytest.mark.slow_cases(
+    "chizat-bach/fig1",
+    "chizat-bach/fig2b",
+    "chizat-bach/fig2c]",
+    "chizat-bach/fig2d]",
+    "lyu-li/fig1]",
+    "lyu-li/fig3]",
+    "lyu-li/fig4]",
+    "lyu-li/fig5]",
+    "lyu-li/fig6]",
+    "lyu-li/fig7]",
+    "lyu-li/fig8]",
+    "lyu-li/table1]",
+    "two-homogeneity/monotone]",
+    "two-homogeneity/parity]",
+    "wei-2018/fig2]",
+    "wei-2018/fig3]",
+    "wei-2018/table1]",
+    "wei-2019/fig2]",
+    "wei-2019/fig3]",
+    "wei-2019/fig4]",
+    "wei-2019/fig5]",
+)
 @pytest.mark.parametrize("id", list_figures())
 def test_figures_at_smoke_scale(out, id):
     result = reproduce(id, out=out, jobs=1, progress=False)
@@ -84,6 +107,7 @@ def test_nothing_is_computed_twice(out, monkeypatch):
     assert files == {file: file.stat().st_mtime_ns for file in (first.folder / "runs").iterdir()}
 
 
+@pytest.mark.slow
 def test_figures_share_their_runs(out, tmp_path):
     """What figure 1 of Lyu and Li trained, and nothing else, is all that figure 3 draws."""
     reproduce("lyu-li/fig1", out=out, jobs=1, progress=False)
@@ -97,6 +121,7 @@ def test_figures_share_their_runs(out, tmp_path):
     assert status("lyu-li/fig3", "smoke", out=tmp_path) == "computed"
 
 
+@pytest.mark.slow
 def test_a_killed_training_run_goes_on(tmp_path, monkeypatch):
     """It ends with the same rows, looks and nets, wherever it was broken off."""
     run = {"net": "cnn", "rate": training.LOSS_BASED, "bias": training.WITHOUT_BIAS, "seed": 0}
@@ -145,6 +170,7 @@ def wait_for_runs(process: subprocess.Popen, runs: Path, number: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path):
     """kill -9 in the middle: the runs that were done are kept, and the rows are those of an
     uninterrupted sweep.
@@ -196,6 +222,7 @@ def test_a_finding_that_is_not_there(out, monkeypatch, capsys):
     reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
 
 
+@pytest.mark.slow
 def test_list_and_gallery(out, tmp_path, capsys):
     reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
     assert main(["reproduce", "--list", "--out", str(out)]) == 0
@@ -275,6 +302,7 @@ def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch,
     assert "chizat-bach/fig4 at smoke scale" in shown.out
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_no_halves(tmp_path):
     """Training that is interrupted returns what it has; a sweep must not take that for a result.
     And the same command goes on, past a damaged file.
@@ -403,6 +431,7 @@ def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
     assert found == [[("chizat-bach/fig4", None)]] * 2
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_is_killed(tmp_path):
     """As when memory runs out: the command says so, and keeps the other runs."""
     command = [

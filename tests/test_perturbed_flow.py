@@ -84,6 +84,7 @@ def test_logistic_reference_of_contradictions_is_zero():
 # The flow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["Dirac", "half-sphere"])
 def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
     """To 1e-3 of the certified optimum, from one neuron, and from positive neurons with |a| = b,

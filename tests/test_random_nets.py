@@ -5,6 +5,7 @@ show, and it finds every exponent that there is.
 import copy
 import math
 
+import pytest
 import torch
 from hypothesis import assume, event, given, note, settings, strategies as st
 from torch import Tensor, nn
@@ -113,6 +114,7 @@ def measured_exponent(net: nn.Module, names, within: float = ROUNDING) -> float 
     return exponent if miss(net, names, exponent) <= within else None
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(net=nets())
 def test_derived_exponents_are_the_measured_ones(net):
@@ -137,6 +139,7 @@ def test_derived_exponents_are_the_measured_ones(net):
         assert measured_exponent(net, answer.members[group], 0.03) == exponent
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(net=nets(), data=st.data())
 def test_no_other_parameters_have_a_larger_order(net, data):

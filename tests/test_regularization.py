@@ -38,6 +38,7 @@ SETS = {
 }
 
 
+@pytest.mark.slow_cases("hexagon]", "inside, outside]", "square]", "two", "xor")
 @pytest.mark.parametrize("name", SETS)
 def test_margins_tend_to_the_certified_optimum(name):
     X, y = SETS[name]
@@ -52,6 +53,7 @@ def test_margins_tend_to_the_certified_optimum(name):
     assert (gaps > -1e-6).all()
 
 
+@pytest.mark.slow
 def test_the_path_is_the_exact_path():
     """Where the minimizer itself is further away: its objective and margin are those of the convex
     problem, at every lambda.
@@ -86,6 +88,7 @@ def test_the_path_goes_on_where_a_strong_lambda_made_the_net_vanish():
     assert path.rows[-1]["normalized_margin"] > 0.95 * f1_max_margin(X, y).margin
 
 
+@pytest.mark.slow
 def test_multi_class_path_meets_a_margin_ascent():
     """Three classes on a circle: the margin at lambda = 1e-12 and that of `maximize_margin`, which
     knows no lambda.
@@ -126,6 +129,7 @@ def test_far_below_underflow_and_other_powers():
         assert path.rows[-1]["stationarity"] < 1e-4
 
 
+@pytest.mark.slow
 def test_weak_squared_loss_finds_the_least_norm():
     """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below: regularization
     only lowers it.
@@ -167,6 +171,7 @@ def test_exponent_is_the_smallest_that_the_proof_allows():
         assert weak.guarantee == pytest.approx(0.3 / (2 * 4 ** (order / r)))
 
 
+@pytest.mark.slow
 def test_two_approximate_minimizers_keep_their_margin():
     """Adversarially: of all linear classifiers in the plane, on a fine grid of directions and
     sizes, with L <= 2 L_min, the worst margin.
@@ -283,6 +288,7 @@ def test_bad_input():
         nm.regularization_path(lambda: frozen, data, lambdas=[0.1], progress=False)
 
 
+@pytest.mark.slow
 def test_nets_beat_kernels_on_the_hypercube():
     """d = 20, n = 160, between d and d^2: mean test error of the regularized net below 5%, of the
     best tangent kernel above 20%.

@@ -69,6 +69,7 @@ NETS = {
 }
 
 
+@pytest.mark.slow_cases("convolutions")
 @pytest.mark.parametrize("name", NETS)
 def test_lower_is_below_upper(name):
     """On 500 samples of five nets, and no sample is given up."""
@@ -101,6 +102,7 @@ def test_the_size_of_the_parameters_does_not_matter(digits_net, factor):
     np.testing.assert_allclose(second.lower, first.lower, rtol=1e-4)
 
 
+@pytest.mark.slow_cases("0")
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_two_dimensions_by_a_grid(seed):
     """The attacked radius is within 1% of the nearest misclassified point of a dense grid; no grid
@@ -266,6 +268,7 @@ def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, 
     assert radii(net, (X, y), attacks=()).flips is None
 
 
+@pytest.mark.slow
 def test_command_line(digits_net, tmp_path, capsys):
     net, _ = digits_net
     torch.save(net.state_dict(), tmp_path / "net.pt")
@@ -359,6 +362,7 @@ def test_large_layers_without_a_bound(layer, shape):
         operator_norm([layer.double()], torch.zeros(shape).double())
 
 
+@pytest.mark.slow_cases("1e-90")
 @pytest.mark.parametrize("factor", [1e-90, pytest.param(1e90, marks=pytest.mark.slow)])
 def test_squares_of_slopes_do_not_underflow(factor):
     torch.manual_seed(0)

@@ -57,6 +57,7 @@ def cells(Z: np.ndarray) -> np.ndarray:
     return np.array(sorted(found))
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_equals_brute_force_over_all_cells(dimension):
     """The convex program over every cell at once, against columns found one by one: 50 problems
@@ -279,6 +280,7 @@ def test_local_pricing_claims_no_proof_and_brackets_the_optimum():
     assert local.margin <= exact.upper_bound <= local.upper_bound * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_higher_dimensions_are_certified_by_branch_and_bound():
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 8))

@@ -235,6 +235,7 @@ SOLVERS = {
 }
 
 
+@pytest.mark.slow_cases("interpolation")
 @pytest.mark.parametrize("name", SOLVERS)
 def test_targets_bracket_the_optimum_of_every_problem(name, request):
     """The tree at the best dual weights proves the optimum; targets come near it from outside."""
@@ -262,6 +263,7 @@ def make_targets(options, n=24, D=6):
     return targets, np.full(n, 1 / n), abs(values[0])
 
 
+@pytest.mark.slow
 def test_targets_fall_and_say_how_far_they_are(monkeypatch):
     monkeypatch.setattr(falling_targets, "_AUTO_NODES", 1500)
     monkeypatch.setattr(falling_targets, "_LEAST_SECONDS", 0.1)

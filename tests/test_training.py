@@ -364,6 +364,7 @@ def test_undo_and_resume_cover_every_buffer(tmp_path, digits):
     assert runs[0][1] == 8 * 2  # two batches in each accepted epoch
 
 
+@pytest.mark.slow_cases("worker")
 @pytest.mark.parametrize("kind", killed_runs.KINDS)
 def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(
     tmp_path, digits, kind, recwarn
@@ -407,6 +408,7 @@ def test_a_finished_run_can_be_extended(tmp_path, digits):
     assert list(history.frame()["epoch"]) == list(range(7))
 
 
+@pytest.mark.slow_cases("1-kinds1", "10")
 @pytest.mark.parametrize(
     ("kills", "kinds"),
     [
@@ -485,6 +487,7 @@ ASCENDED = {
 }
 
 
+@pytest.mark.slow_cases("ReLU", "linear", "squared", "three")
 @pytest.mark.parametrize("name", ASCENDED)
 def test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it(digits, name):
     """A norm of 18.7 had become 1.41 and confidence 0.99 0.11; ten epochs of training then turned

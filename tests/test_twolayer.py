@@ -49,6 +49,7 @@ def test_propositions_6_and_7_hold_at_every_iteration(seed):
         assert (run.margins <= run.proved + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_guarantees_are_not_empty():
     """Long enough, both propositions promise more than half of the largest margin."""
     y = np.array([1, -1])
@@ -146,6 +147,7 @@ def test_steps_of_both_layers_equal_autograd(power, loss):
     assert runs.measures[0].mass == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_both_layers_approach_the_variation_norm_margin():
     """Two classes in four blobs: margins never exceed gamma_1, come within 5% of it, and wider nets
     separate more often.
