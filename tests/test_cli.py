@@ -417,7 +417,7 @@ OWN = (*FACTORY_ALONE, "--data", "points.npz")
 BUSY = {  # the command, and what it is busy with when Ctrl-C comes
     "start-up": (["--version"], "", ""),
     "a factory": (["analyse", "--factory", "waiting:waits", "--shape", "2"], "", ""),
-    "certify": (["certify", "net.pt", *OWN], "kkt.certification", "Problem.of"),
+    "certify": (["certify", "net.pt", *OWN], "kkt.certification", "Problem"),
 }
 
 

@@ -15,7 +15,7 @@ INTERNAL = {  # never returned by a public function
     "netmargin.core.notebook_tables.NotebookTable",
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Unknown",
-    "netmargin.kkt.constraints.ConstraintSubset",
+    "netmargin.kkt.constraint_subset.ConstraintSubset",
     "netmargin.margins.boundaries.Boundaries",
     "netmargin.margins.normalization.Norms",
     "netmargin.solvers.columns.engine.Ending",

@@ -297,7 +297,7 @@ def test_a_change_that_is_small_by_chance(monkeypatch):
         X = np.sign(weights) * np.full((640, 2), 100.0)
         X[place] = x
         net, data = linear_net(weights), (X, np.ones(640))
-        problem = Problem.of(net, data, norm="global", loss=nm.losses.Logistic())
+        problem = Problem(net, data, norm="global", loss=nm.losses.Logistic())
         q_min = Fraction(problem.report.q_min)
         assert abs(q_min - dot(weights, x)) <= Fraction(problem.q_rounding) * q_min
 
@@ -325,7 +325,7 @@ def test_rounding_that_shows_is_said():
 def test_no_bound_where_gaps_overflow():
     """A gap beyond float64 is no gap to the sample's own class, which is infinite too."""
     data = ([[1.0, 0.1], [1.0, 0.2]], [1, 1])
-    problem = Problem.of(linear_net([1.0, 1.0]), data, norm="global", loss=nm.losses.Logistic())
+    problem = Problem(linear_net([1.0, 1.0]), data, norm="global", loss=nm.losses.Logistic())
     search, across = (
         ConstraintSearch(problem, 5e-3, 2, Progress(False, "")),
         {"weight": torch.tensor([[-0.2, 1.0]]).double()},

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..core import logspace
 from ..core.arguments import check_count, check_number
 from ..errors import DivergenceError, NotHomogeneousError
-from ..homogeneity import Homogeneity, Kind
+from ..homogeneity import Homogeneity
 from ..losses import Exponential
 from ..margins import make_report, measure
 from ..nets.accepted_models import check_model
@@ -104,7 +104,7 @@ def gradient_descent(
     scored, loss = NetOnSamples(model, data), Exponential()
     twin = scored.twin
     homogeneity = measure(twin, scored.samples, loss=loss, statistics="fixed").homogeneity
-    if homogeneity.kind not in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS) or homogeneity.ignored:
+    if not homogeneity.whole or homogeneity.ignored:
         kind = f"This one is {homogeneity.kind}."
         raise NotHomogeneousError(
             "The theory is about homogeneous nets."

@@ -116,6 +116,11 @@ class Homogeneity(Record):
         return self.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
 
     @property
+    def reasons(self) -> str:
+        """The blockers, one a line, or the kind where there are none."""
+        return "\n  ".join(map(str, self.blockers)) or f"it is {self.kind}"
+
+    @property
     def bias_sentence(self) -> str:
         """The rule about biases of later layers, applied to this net; "" where none are ignored."""
         if not self.ignored:
@@ -149,9 +154,8 @@ class Homogeneity(Record):
         if self.statistics_sentence:
             raise NotHomogeneousError(self.statistics_sentence)
         if not self.whole or self.order is None:
-            reasons = "\n  ".join(map(str, self.blockers)) or f"it is {self.kind}"
             raise NotHomogeneousError(
-                f"The net has no homogeneity order:\n  {reasons}\nReplace these modules."
+                f"The net has no homogeneity order:\n  {self.reasons}\nReplace these modules."
             )
         parameters = dict(model.named_parameters())
         if any(bool(parameters[name].detach().any()) for name in self.ignored):

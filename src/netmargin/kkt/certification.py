@@ -41,19 +41,23 @@ def certify(
 ) -> KKTCertificate:
     """Measure how far a net is from a KKT point of the max-margin problem, and bound it from below.
 
+    Read `relative_epsilon`, epsilon / ||theta~||, between 0 and 1: at 0 the net is a KKT point,
+    where to first order no small change of the weights gains margin; at 1 it is nothing like one,
+    and more training, or `maximize_margin`, would gain. `epsilon_lower` is what no choice of
+    multipliers falls below, and `support` are the samples on which the margin rests.
+
     (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1, with s_nj = Phi_{y_n} - Phi_j for all j !=
     y_n, or y_n Phi for a net with one output. Its KKT points are the limit directions of gradient
     flow. Everything is computed in float64 at theta~ = theta / q_min^{1/L}, whose smallest s is 1.
 
     The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem on the
     inner products of constraint gradients, whose linear term is L s by Euler's theorem. Constraints
-    near the margin enter first; forward-mode passes over all constraints bring in those that lower
-    epsilon most, until the rest are proved not to matter: with residual r = theta~ - sum lambda h,
-    the vector r - tau theta~, tau = max <r, h> / (L s), is feasible in the dual, and bounds every
-    epsilon from below. This is proved but for rounding, which is measured, and allowed for 32 times
-    over: it is what random changes of all weights and inputs do, scaled down to a part of 2^-52.
-    A smallest margin that it may turn into 0 is refused. Ctrl-C ends the search: the smallest
-    epsilon so far and the bound that was proved last are returned, with `Status.INTERRUPTED`.
+    near the margin enter first, then those that lower epsilon most, until the rest are proved not
+    to matter: with residual r = theta~ - sum lambda h, the vector r - tau theta~, tau = max <r, h>
+    / (L s), is feasible in the dual, and bounds every epsilon from below. This is proved but for
+    rounding, which is measured, and allowed for 32 times over. A smallest margin that rounding may
+    turn into 0 is refused. Ctrl-C ends the search: the smallest epsilon so far and the bound that
+    was proved last are returned, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -132,7 +136,7 @@ def certify(
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
     started = time.monotonic()
     with flush_denormals(), advise_on_memory(batch_size):
-        problem = Problem.of(model, data, norm=norm, loss=loss, batch_size=batch_size)
+        problem = Problem(model, data, norm=norm, loss=loss, batch_size=batch_size)
         with fitting_threads(problem.constraints.scored.work):
             by_loss = measure_loss_multipliers(problem)
             with Progress(progress and writes_for_all(), "certify") as display:

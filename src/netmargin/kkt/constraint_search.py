@@ -11,10 +11,11 @@ from torch import Tensor
 
 from ..core.progress import Progress
 from ..errors import ModelError
+from ..nets.gradients import StoredGradients
 from ..nets.shared import join_shares
 from ..result import Status
 from .certificate import Completeness
-from .constraints import ConstraintSubset, StoredGradients
+from .constraint_subset import ConstraintSubset
 from .multipliers import multipliers
 from .problem import Problem, inner_product, norm_of, require_in_range
 from .rounding import CLOSE, DRAWS, ROUNDOFF, Reach, draw_changes
@@ -59,29 +60,13 @@ class BestMultipliers(NamedTuple):
 class ConstraintSearch:
     """Grows a set of constraints until those left out are proved not to matter.
 
-    Parameters
-    ----------
-    problem : Problem
-        The max-margin problem of a net on data.
-    tol : float
-        The gap between epsilon and its lower bound, relative to ||theta~||, at which to end.
-    most : int
-        The largest number of constraints that may take part.
-    display : Progress
-        Shows how far the search is.
-
-    Attributes
-    ----------
-    chosen : ConstraintSubset
-        The K constraints that take part.
-    gram : array, (K, K)
-        The inner products of their gradients.
-    values : array, (K,)
-        Their s at theta~.
-    multipliers : tensor, (K,)
-        The best multipliers.
-    lower : float
-        The proved lower bound of epsilon over multipliers of all constraints.
+    tol : the gap between epsilon and its lower bound, relative to ||theta~||, at which to end.
+    most : the largest number of constraints that may take part.
+    chosen : the K constraints that take part.
+    gram : the inner products of their gradients, (K, K).
+    values : their s at theta~, (K,).
+    multipliers : the best multipliers, (K,).
+    lower : the proved lower bound of epsilon over multipliers of all constraints.
     """
 
     def __init__(self, problem: Problem, tol: float, most: int, display: Progress):

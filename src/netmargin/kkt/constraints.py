@@ -5,7 +5,6 @@ Everything is computed by a float64 copy of the net, in batches.
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from ..nets.model import call_net, call_with, scores
 from ..nets.named_inputs import map_floating
 from ..nets.net_on_samples import NetOnSamples
 from ..nets.shared import is_own_batch, join_shares
+from .constraint_subset import ConstraintSubset
 from .rounding import change
 from .slopes import Slopes, Vector, value_and_slope
 
@@ -25,52 +25,6 @@ BATCH = 64
 """Float64 samples per pass where nobody says how many, twice as many in float32: few enough for the
 activations of an image net to stay in cache.
 """
-
-
-@dataclass(frozen=True)
-class ConstraintSubset:
-    """A choice of K constraints.
-
-    Attributes
-    ----------
-    samples : int64 tensor, (K,)
-        The sample n of each.
-    classes : int64 tensor, (K,)
-        The class j of each; -1 for a net with one output.
-    merit : tensor, (K,)
-        A number by which constraints are preferred, the larger the better.
-    """
-
-    samples: Tensor
-    classes: Tensor
-    merit: Tensor
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def union(self, other: "ConstraintSubset") -> "ConstraintSubset":
-        """The constraints of this subset and then those of another, without repetitions."""
-        return ConstraintSubset(
-            *(
-                torch.cat([mine, theirs])
-                for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
-            )
-        ).distinct()
-
-    def distinct(self) -> "ConstraintSubset":
-        """The subset without repetitions, in order of first appearance."""
-        first: dict[tuple[int, int], int] = {}
-        for index, pair in enumerate(
-            zip(self.samples.tolist(), self.classes.tolist(), strict=True)
-        ):
-            first.setdefault(pair, index)
-        kept = list(first.values())
-        return ConstraintSubset(self.samples[kept], self.classes[kept], self.merit[kept])
-
-    def best(self, count: int) -> "ConstraintSubset":
-        """The constraints of largest merit, in order; ties go to the earlier ones."""
-        order = torch.argsort(self.merit, descending=True, stable=True)[:count]
-        return ConstraintSubset(self.samples[order], self.classes[order], self.merit[order])
 
 
 class _CountedGradients(SampleGradients):
@@ -89,14 +43,9 @@ class Constraints:
 
     s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output.
 
-    Parameters
-    ----------
-    scored : NetOnSamples
-        The n samples and the float64 copy of the net, whose parameters are moved about.
-    names : tuple of str
-        The parameters of which the constraints are functions.
-    batch_size : int, default BATCH
-        Float64 samples per pass, twice as many in float32.
+    scored : the n samples and the float64 copy of the net, whose parameters are moved about.
+    names : the parameters of which the constraints are functions.
+    batch_size : float64 samples per pass, twice as many in float32.
     """
 
     def __init__(self, scored: NetOnSamples, names: tuple[str, ...], batch_size: int = BATCH):

@@ -36,26 +36,14 @@ _TIE = 1e-9
 def multipliers(
     G: np.ndarray, c: np.ndarray, upper: np.ndarray | None = None, *, exact: bool = True
 ) -> np.ndarray:
-    """Minimize p'Gp / 2 - c'p over 0 <= p <= upper.
+    """Minimize p'Gp / 2 - c'p over 0 <= p <= upper; return a minimizer, (K,).
 
     With G the inner products of vectors h_k and c_k = <b, h_k>, sum p_k h_k is the point of their
     cone nearest to b.
 
-    Parameters
-    ----------
-    G : array, (K, K)
-        A Gram matrix, which may be singular.
-    c : array, (K,)
-        The linear term.
-    upper : array, (K,), or None
-        Upper bounds, which may be infinite; None for none.
-    exact : bool, default True
-        Go on to the accuracy of float64; else the result is accurate to about 1e-6.
-
-    Returns
-    -------
-    array, (K,)
-        A minimizer; any of them where G is singular.
+    G : a Gram matrix, (K, K), which may be singular.
+    upper : upper bounds, (K,), which may be infinite.
+    exact : go on to the accuracy of float64; else the result is accurate to about 1e-6.
     """
     limit = upper = np.full(len(c), np.inf) if upper is None else upper
     size = np.sqrt(np.maximum(np.diag(G), 0.0))

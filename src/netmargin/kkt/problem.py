@@ -32,55 +32,22 @@ NORMS = ("global", "layers", "partial")
 class Problem:
     """The max-margin problem (P) at theta~, the feasible multiple of a net's parameters.
 
-    Parameters
-    ----------
-    constraints : Constraints
-        The constraints, at theta~.
-    report : MarginReport
-        The margins of the net itself.
-    loss : Loss
-        The loss whose multipliers are reported.
-    target : dict of str to tensor
-        theta~, with 0 for parameters that the norm leaves out.
-    order : float
-        L, over the parameters of the target.
-    q_rounding : float
-        The share of q_min by which rounding may change the margins near it.
-    term_sizes : tensor, (N,)
-        The sizes of the terms that the scores of every sample are summed of, up to one factor.
+    It raises the errors that `certify` names.
 
-    Attributes
-    ----------
-    norm : float
-        ||theta~||.
+    constraints : the constraints, at theta~.
+    report : the margins of the net itself.
+    target : theta~, with 0 for parameters that the norm leaves out.
+    norm : ||theta~||.
+    order : L, over the parameters of the target.
+    q_rounding : the share of q_min by which rounding may change the margins near it.
+    term_sizes : the sizes of the terms that the scores of every sample are summed of, up to one
+        factor, (N,).
     """
 
     def __init__(
-        self,
-        constraints: Constraints,
-        report: MarginReport,
-        loss: Loss,
-        target: Vector,
-        order: float,
-        q_rounding: float,
-        term_sizes: Tensor,
+        self, model: nn.Module, data: Data, *, norm: str, loss: Loss, batch_size: int = BATCH
     ):
-        self.constraints, self.report, self.loss, self.target, self.order = (
-            constraints,
-            report,
-            loss,
-            target,
-            order,
-        )
-        self.q_rounding, self.term_sizes = q_rounding, term_sizes
-        self.norm = norm_of(target)
-
-    @classmethod
-    def of(
-        cls, model: nn.Module, data: Data, *, norm: str, loss: Loss, batch_size: int = BATCH
-    ) -> "Problem":
-        """Make the problem of a net on data, or raise the errors that `certify` names."""
-        scored = NetOnSamples(model, data)
+        scored, self.loss = NetOnSamples(model, data), loss
         twin, first = scored.twin, scored.first_inputs(batch_size)
         require_repeatable(twin, first)
         require_differentiable(twin, first)
@@ -97,13 +64,10 @@ class Problem:
                 f"{_explain_not_separated(report)}, so no multiple of the net is feasible. "
                 "Train until all are correct (nm.train), or leave these samples out."
             )
-        constraints = Constraints(
-            scored,
-            tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored),
-            batch_size,
-        )
+        names = tuple(n for n, _ in twin.named_parameters() if n not in homogeneity.ignored)
+        self.constraints, self.report = Constraints(scored, names, batch_size), report
         members, groups = homogeneity.members, homogeneity.groups
-        point = constraints.point
+        point = self.constraints.point
         counted = (
             set(point)
             if norm == "global"
@@ -111,28 +75,24 @@ class Problem:
         )
         # Parameters that the norm leaves out are not scaled: those with exponent 0 or below, except
         # that the global norm is of all parameters.
-        order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
-        term_sizes = constraints.term_sizes()
-        q_rounding = _measure_rounding(constraints, report, term_sizes.cpu())
+        self.order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))
+        self.term_sizes = self.constraints.term_sizes()
+        self.q_rounding = _measure_rounding(self.constraints, report, self.term_sizes.cpu())
         # In logarithms, since q_min^{1/L} of a deep net may not fit in float64.
         log_q = math.log(report.q_min)
         if norm == "layers":  # layers become balanced: ||W_i||^2 = k_i, up to a common factor
             for name, k in groups.items():
-                factor = (
-                    math.sqrt(float(k)) / norm_of({n: point[n] for n in members[name]})
-                    if k > 0
-                    else 1.0
-                )
-                log_q += float(k) * math.log(factor)
-                for n in members[name]:
-                    point[n] *= factor
-        factor = math.exp(-log_q / order)
+                if k > 0:
+                    length = norm_of({n: point[n] for n in members[name]})
+                    factor = math.sqrt(float(k)) / length
+                    log_q += float(k) * math.log(factor)
+                    point |= {n: point[n] * factor for n in members[name]}
+        factor = math.exp(-log_q / self.order)
         point = {n: p * factor if n in counted else p for n, p in point.items()}
-        constraints.move_to(point)
-        target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
-        problem = cls(constraints, report, loss, target, order, q_rounding, term_sizes)
-        require_in_range(problem.norm * problem.norm, scored)
-        return problem
+        self.constraints.move_to(point)
+        self.target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}
+        self.norm = norm_of(self.target)
+        require_in_range(self.norm * self.norm, scored)
 
     def residual(self, multipliers: Tensor, combine: Callable[[Tensor], Vector]) -> Vector:
         """theta~ minus the combination of gradients with these multipliers.
@@ -208,25 +168,21 @@ def require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) ->
 
     `homogeneity` is that of a report of margins, with stored statistics held fixed.
     """
-    reasons = "\n  ".join(map(str, homogeneity.blockers)) or f"it is {homogeneity.kind}"
     partial = ""
-    if homogeneity.order is not None and homogeneity.order > 0:
+    if homogeneity.order is not None and homogeneity.order > 0 and not homogeneity.ignored:
         scaled = ", ".join(name for name, k in homogeneity.groups.items() if k > 0)
         partial = f' Or pass norm="partial": in {scaled} the net is homogeneous as it is.'
-    if norm != "partial" and homogeneity.statistics_sentence:
-        raise NotHomogeneousError(homogeneity.statistics_sentence + partial)
-    if norm == "global" and not homogeneity.whole:
+    fixed, kind = homogeneity.statistics_sentence, homogeneity.kind
+    if norm == "layers" and kind is not Kind.MULTI_HOMOGENEOUS and not fixed:
         raise NotHomogeneousError(
-            f"The net has no homogeneity order:\n  {reasons}\nReplace these modules.{partial}"
+            f'The layers cannot be scaled one by one: the net is {kind}. Use norm="global".'
         )
-    if norm == "layers" and homogeneity.kind is not Kind.MULTI_HOMOGENEOUS:
-        raise NotHomogeneousError(
-            f"The layers cannot be scaled one by one: the net is {homogeneity.kind}. Use"
-            ' norm="global".'
-        )
+    if norm != "partial" or homogeneity.ignored:
+        try:
+            homogeneity.require_order(twin)
+        except NotHomogeneousError as error:
+            raise NotHomogeneousError(f"{error}{partial}") from None
     if homogeneity.order is None or not homogeneity.order > 0:
         raise NotHomogeneousError(
-            f"The net is homogeneous in no part of its parameters:\n  {reasons}"
+            f"The net is homogeneous in no part of its parameters:\n  {homogeneity.reasons}"
         )
-    if homogeneity.ignored:
-        homogeneity.require_order(twin)

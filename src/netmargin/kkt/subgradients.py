@@ -16,7 +16,7 @@ import torch
 from ..core.progress import Progress
 from ..nets.gradients import Gradients
 from ..result import Status
-from .constraints import ConstraintSubset
+from .constraint_subset import ConstraintSubset
 from .multipliers import multipliers
 from .problem import Problem, norm_of
 from .slopes import Vector
@@ -64,28 +64,9 @@ def within_radius(
 ) -> tuple[float, Status]:
     """Search for the smallest epsilon over gradients at points within radius ||theta~|| of theta~.
 
-    Parameters
-    ----------
-    problem : Problem
-        The max-margin problem, at theta~, where it is again when this returns.
-    chosen : ConstraintSubset
-        The K constraints that took part at theta~.
-    weights : tensor, (K,)
-        Their multipliers.
-    radius : float
-        The radius, relative to ||theta~||.
-    seed : int
-        Seed of the random points.
-    display : Progress
-        Shows the rounds.
+    It is attained, and infinite where Ctrl-C came before there was one; the status tells that.
 
-    Returns
-    -------
-    float
-        The smallest epsilon found, which is attained, and at most that of the constraints used;
-        infinite where Ctrl-C came before there was one.
-    Status
-        FINISHED or INTERRUPTED.
+    chosen : the K constraints that took part at theta~, with `weights` as multipliers, (K,).
     """
     constraints, centre = problem.constraints, problem.constraints.point
     values = constraints.values_of(chosen)

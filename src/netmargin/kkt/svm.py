@@ -112,7 +112,7 @@ def tangent_svm(
         check_count("max_constraints", max_constraints),
     )
     with flush_denormals():
-        problem = Problem.of(model, data, norm=norm, loss=CrossEntropy())
+        problem = Problem(model, data, norm=norm, loss=CrossEntropy())
         count = min(max_constraints, problem.constraints.count)
         chosen = problem.constraints.smallest(
             torch.argsort(problem.report.q, stable=True)[:count], count

@@ -8,7 +8,7 @@ from torch import nn
 
 from ..core.records import short_repr
 from ..errors import ModelError, NotHomogeneousError
-from ..homogeneity import Homogeneity, Kind
+from ..homogeneity import Homogeneity
 from ..nets.whole_tensors import euclidean_norm
 from .blockers import group_blockers
 from .quasi import log_quasi_norm
@@ -64,7 +64,7 @@ def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
         scaled = [n for name, k in groups.items() if k > 0 for n in members[name]]
         logs["partial"] = float(sum(k for k in groups.values() if k > 0)) * log_norm(scaled)
         # A partially homogeneous net has an order in its scaled part only.
-        if homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS):
+        if homogeneity.whole:
             logs["global"] = float(order) * log_norm(counted)
             logs["layers"] = math.fsum(
                 float(k) * log_norm(members[name]) for name, k in groups.items() if k

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..core.lbfgs import minimize
 from ..errors import ModelError
-from ..homogeneity import Kind, analyse
+from ..homogeneity import analyse
 from ..losses import Loss
 from ..nets.arrays import Arrays
 from ..nets.gates import Gates, SmoothedReLUs
@@ -55,10 +55,7 @@ class RegularizedObjective(ABC):
         self._x = self.scored.x
         require_differentiable(self.twin, self._x)
         homogeneity = analyse(self.twin, self._x, statistics="fixed")
-        whole = (
-            homogeneity.kind in (Kind.HOMOGENEOUS, Kind.MULTI_HOMOGENEOUS)
-            and not homogeneity.ignored
-        )
+        whole = homogeneity.whole and not homogeneity.ignored
         moves = len(self.parameters) == len(list(self.twin.parameters()))
         self._order = float(homogeneity.order) if whole and moves and homogeneity.order else None
         # Nets without ReLUs need no smoothing.
