@@ -287,7 +287,7 @@ def test_every_group_is_judged_on_its_own(monkeypatch):
     """A rule that is wrong about the parts and right about the whole."""
     from netmargin.homogeneity import scale_degree
     from netmargin.homogeneity.group_scalings import draw_factors
-    from netmargin.homogeneity.trace import RULES
+    from netmargin.homogeneity.registry import RULES
 
     def crooked(trace, a, b, *_, **__):
         return scale_degree(trace.degree(a), 2)
@@ -317,7 +317,7 @@ def test_every_group_is_judged_on_its_own(monkeypatch):
 
 def test_a_rule_that_is_wrong_by_little_is_contradicted(monkeypatch):
     """By far less than the 1% that is forgiven to epsilons."""
-    from netmargin.homogeneity.trace import RULES
+    from netmargin.homogeneity.registry import RULES
 
     monkeypatch.setitem(RULES, "tanh", RULES["relu"])
     answer = analyse(named(lambda m, h, e: torch.tanh(e * h), 3e-4), X)

@@ -509,7 +509,7 @@ def test_a_softmax_within_a_net_is_attention_and_one_at_its_end_is_not():
 
 def test_a_wrong_rule_is_contradicted_in_a_net_with_later_biases(monkeypatch):
     from netmargin.homogeneity import scale_degree
-    from netmargin.homogeneity.trace import RULES
+    from netmargin.homogeneity.registry import RULES
 
     def crooked(trace, value):
         return scale_degree(trace.degree(value), 2)
@@ -573,7 +573,8 @@ def test_unknown_operations_are_answered_numerically_or_not_at_all():
 
 
 def test_a_registered_rule_makes_an_operation_known():
-    from netmargin.homogeneity.trace import RULES, scale_degree
+    from netmargin.homogeneity import scale_degree
+    from netmargin.homogeneity.registry import RULES
 
     rule("netmargin_tests::opaque")(lambda trace, value: scale_degree(trace.degree(value), 2))
     try:
@@ -613,7 +614,7 @@ def test_lazy_models_and_lists(tmp_path):
 
 
 def test_a_wrong_rule_is_caught_by_the_judge(monkeypatch):
-    from netmargin.homogeneity.trace import RULES
+    from netmargin.homogeneity.registry import RULES
 
     monkeypatch.setitem(RULES, "tanh", RULES["relu"])
     answer = analyse(nn.Sequential(linear(5, 4), nn.Tanh(), linear(4, 2)), VECTOR)

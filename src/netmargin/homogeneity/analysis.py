@@ -16,6 +16,7 @@ from . import normalization_rules, rules, sum_rules  # noqa: F401  (register the
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
+from .follower import Follower
 from .measurements import Measurements
 from .samples import count_as_it_is_samples, count_samples, find_inputs
 from .stored_statistics import describe_statistics
@@ -159,7 +160,7 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
 
     try:
         with torch.no_grad(), torch.random.fork_rng():
-            trace, outputs = _trace_outputs(model, x, forward, buffers if follow else {})
+            follower, outputs = _trace_outputs(model, x, forward, buffers if follow else {})
             if not torch.isfinite(outputs).all():
                 raise ModelError(
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
@@ -167,17 +168,17 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
                 )
     finally:
         torch.backends.mha.set_fastpath_enabled(fused_attention)
-    return trace, trace.finish(outputs)
+    return follower.trace, follower.finish(outputs)
 
 
 def _trace_outputs(
     model: nn.Module, x, forward: Callable, buffers: Mapping[str, Tensor]
-) -> tuple[Trace, Tensor]:
-    """Call `forward` on x under a new trace; return the trace and the outputs."""
-    trace = Trace(model, x, buffers)
+) -> tuple[Follower, Tensor]:
+    """Call `forward` on x, followed; return what followed it, and the outputs."""
+    follower = Follower(Trace(model, x, buffers))
     try:
-        with trace.following(model):
-            return trace, forward(x)
+        with follower.following(model):
+            return follower, forward(x)
     except Exception:
         # Run once more without the trace: if the net fails as well, its error is explained to the
         # user; if not, a rule failed, and that error goes up as it is.

@@ -1,73 +1,211 @@
-"""Runs a model once and follows the degree of every value through the operations that happen.
+"""What is known of the values of a forward pass, and what its operations require of them."""
 
-The run is intercepted below autograd, where modules, functionals, tensor methods and arbitrary
-`forward`s have all become the same few hundred ATen operations; control flow is simply followed.
-Views share storage with what they view, so a degree belongs to a storage.
-"""
-
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from .degree import (
-    CONSTANT,
-    AnyDegree,
-    Constraint,
-    Degree,
-    Epsilon,
-    Unknown,
-    scale_degree,
-)
-from .modes import EagerMode, Escapes, iterate_tensors, list_written_tensors
-from .observation import observe_exponents
-from .registry import RULES
-from .requirements import Requirements
+from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Epsilon, Unknown, add_degrees
+from .modes import ModulePath, iterate_tensors
 
 
-class Trace(Requirements, EagerMode):
+class Trace:
     """The degrees of all values met so far, and the constraints that their operations impose.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The net whose parameters are followed.
-    x : tensor, or nested tuples of tensors
-        The inputs of the pass, which do not scale.
-    buffers : dict of str to tensor
-        The buffers that may follow the parameters, as the pass meets them.
+    Rules read and write it. Views share storage with what they view, so a degree belongs to a
+    storage.
 
-    Attributes
-    ----------
-    epsilons : dict of Epsilon
-        The guards met, in order, which are neglected at first.
-    casts : dict of str
-        Sentences that say where values that scale are rounded to a half-precision type.
-    observed : dict of str
-        Sentences about operations without a rule, whose exponents were observed numerically.
-    numbers : int
-        How many numbers the pass computed: a measure of its cost.
-    escaped : Unknown or None
-        The first value that scales and left the graph, of which nothing further is known.
+    model : the net, whose parameters have degree 1 in themselves.
+    x : the inputs of the pass, which do not scale.
+    buffers : the buffers that may follow the parameters, as the pass meets them.
+    constraints : the conditions that a scaling must satisfy.
+    blind : sentences that say where a number meets a value that could not be followed.
+    statistics : how the stored statistics follow the parameters: buffer -> its degree.
+    epsilons : the guards met, in order, which are neglected at first.
+    casts : sentences that say where values that scale are rounded to a half-precision type.
+    observed : sentences about operations without a rule, whose exponents were observed.
+    numbers : how many numbers the pass computed: a measure of its cost.
+    escaped : the first value that scales and left the graph, of which nothing further is known.
     """
 
     def __init__(self, model: nn.Module, x, buffers: Mapping[str, Tensor]):
-        super().__init__(model, x, buffers)
-        self.numbers = 0
+        self.path = ModulePath()
+        self.constraints: list[Constraint] = []
+        self.statistics: dict[str, Degree] = {}
         # Dicts without values are sets that keep their order, so that answers are reproducible.
+        self.blind: dict[str, None] = {}
         self.epsilons: dict[Epsilon, None] = {}
         self.casts: dict[str, None] = {}
         self.observed: dict[str, None] = {}
+        self.numbers = 0
         self.escaped: Unknown | None = None
-        self._added_epsilon: float | None = None
-        self._pending_epsilon: dict[int, float] = {}
+        self.added_epsilon: float | None = None
+        self.degrees: dict[int, AnyDegree] = {}
+        self._types = {name: type(module).__name__ for name, module in model.named_modules()}
+        self._parameters: dict[int, str] = {}
+        self._buffers = {self.storage(buffer): name for name, buffer in buffers.items()}
+        # Tensors are kept alive, or their storages would be given to others.
+        self._alive: list[Tensor] = []
+        self._from_input: set[int] = set()
+        for tensor in iterate_tensors(x):
+            self.record(tensor, CONSTANT)
+            self.mark_from_input(tensor)
+        for name, parameter in model.named_parameters():
+            storage = self.storage(parameter)
+            if storage in self.degrees:
+                # Scaling one would scale the other too: exponents in each have no meaning.
+                other = self._parameters[storage]
+                self.degrees[storage] = Unknown(
+                    "", f"parameters {other!r} and {name!r} share one storage"
+                )
+            else:
+                self.degrees[storage] = Degree.of(name)
+                self._parameters[storage] = name
+
+    def record(self, tensor: Tensor, degree: AnyDegree) -> None:
+        """Give a tensor a degree."""
+        self._alive.append(tensor)
+        self.degrees[self.storage(tensor)] = degree
+
+    def mark_from_input(self, tensor: Tensor) -> None:
+        """Remember that a tensor depends on the inputs of the net."""
+        self._from_input.add(self.storage(tensor))
+
+    def forget_parameter(self, tensor: Tensor) -> None:
+        """Forget that a tensor, which was written over, was a parameter."""
+        self._parameters.pop(self.storage(tensor), None)
+
+    def degree(self, value) -> AnyDegree:
+        """The degree of a tensor or a number."""
+        if isinstance(value, Tensor):
+            storage = self.storage(value)
+            if storage not in self.degrees:  # a buffer, or a tensor made outside the forward pass
+                zero = (
+                    value.is_floating_point()
+                    and not value.is_sparse
+                    and value.numel() > 0
+                    and not bool(value.any())
+                )
+                self.record(value, ZERO if zero else CONSTANT)
+            return self.degrees[storage]
+        fixed_by_scaling = value == 0 or (isinstance(value, float) and math.isinf(value))
+        return ZERO if fixed_by_scaling else CONSTANT
+
+    def parameter(self, value) -> str | None:
+        """The name of the parameter that `value` is (a view of), or None."""
+        return self._parameters.get(self.storage(value)) if isinstance(value, Tensor) else None
+
+    @property
+    def where(self) -> str:
+        """Path of the module that runs now; '' is the model itself."""
+        return self.path.where
+
+    @property
+    def place(self) -> str:
+        """Path and type of the module that runs now, for a sentence."""
+        return f"{self.where or 'the model'} ({self._types[self.where]})"
+
+    def from_input(self, *values) -> bool:
+        """True if one of the values depends on the inputs of the net."""
+        return any(isinstance(v, Tensor) and self.storage(v) in self._from_input for v in values)
+
+    @staticmethod
+    def storage(tensor: Tensor) -> int:
+        """A key of the memory of a tensor, which it shares with its views."""
+        try:
+            return tensor.untyped_storage()._cdata
+        except NotImplementedError:  # sparse tensors have none
+            return id(tensor)
+
+    def product(self, *values) -> AnyDegree:
+        """The degree of a product of values."""
+        return add_degrees(*(self.degree(v) for v in values))
+
+    def same(
+        self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None
+    ) -> AnyDegree:
+        """Require that two degrees agree, and return the common one, or that of `a` otherwise.
+
+        reason, replacement : for the constraint, what the operation does and what to use instead.
+        bias : the parameter whose removal lifts the constraint.
+        """
+        if b is ZERO:
+            return a
+        if a is ZERO:
+            return b
+        if isinstance(a, Unknown) or isinstance(b, Unknown):
+            if not (a and b):
+                # One side is a number: no finite range of factors tells where its effect begins.
+                self.blind[f"{self.place} {reason}, after what could not be followed"] = None
+            return a if isinstance(a, Unknown) else b
+        assert isinstance(a, Degree)
+        assert isinstance(b, Degree)
+        if a != b:
+            self.constraints.append(Constraint(b - a, self.where, reason, replacement, bias))
+        return a
+
+    def invariant(self, degree: AnyDegree, reason: str, replacement: str) -> AnyDegree:
+        """Require that a value does not scale at all, as a function without homogeneity needs.
+
+        Returns the degree of a constant.
+        """
+        if isinstance(degree, Unknown):
+            return degree
+        return self.same(CONSTANT, degree, reason, replacement)
+
+    def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
+        """Require that `bias` scales like the signal it is added to, which is made of `parts`.
+
+        A parameter added to features of the inputs is a bias, and is remembered as one; added to
+        weights it is a weight.
+        """
+        name = self.parameter(bias)
+        if name is None or not (isinstance(signal, Degree) and signal and self.from_input(*parts)):
+            return self.same(
+                signal,
+                self.degree(bias),
+                "adds a value that scales with another power of the parameters",
+                "normalize the stronger branch without affine parameters, or give both branches the"
+                " same number of layers",
+            )
+        return self.same(
+            signal,
+            self.degree(bias),
+            f"bias {name!r} scales differently from the signal it is added to",
+            f"{self._types[self.where]}(..., bias=False)",
+            bias=name,
+        )
+
+    def statistics_follow(self, value: Tensor, mean: Tensor, variance: Tensor) -> bool:
+        """Let the stored mean and variance of a value scale like it, and like its square.
+
+        False where they are no buffers that may follow.
+        """
+        degree = self.degree(value)
+        names = [self._buffers.get(self.storage(buffer)) for buffer in (mean, variance)]
+        if not isinstance(degree, Degree):
+            return False
+        for name, here in zip(names, (degree, degree * 2), strict=True):
+            if name is None:
+                return False
+            self.same(
+                self.statistics.setdefault(name, here),
+                here,
+                "stores the statistics of values that scale differently",
+                "use one normalization for each",
+            )
+        return True
+
+    def unknown(self, reason: str) -> Unknown:
+        """The degree of what cannot be known, with the place where that happened."""
+        return Unknown(self.where, reason)
 
     def adds_epsilon(self, value: float) -> None:
         """Say, in a rule, that the output holds the number `value`.
 
         It is neglected if the output goes on to guard a root or a quotient.
         """
-        self._added_epsilon = value
+        self.added_epsilon = value
 
     def neglect(self, guarded: AnyDegree, value: float) -> None:
         """Say, in a rule, that the number `value` only keeps a root or a quotient finite.
@@ -96,141 +234,3 @@ class Trace(Requirements, EagerMode):
             self.escaped = self.unknown(
                 f"{how} turned a value that scales into numbers that torch does not see"
             )
-
-    def finish(self, outputs: Tensor) -> AnyDegree:
-        """Close the trace and return the degree of the net's outputs."""
-        self._settle_epsilon("", outputs)
-        return self.escaped or self.degree(outputs)
-
-    def _settle_epsilon(self, name: str, *values) -> None:
-        """Decide whether numbers added to `values` guard the operation `name`, or block it."""
-        for position, value in enumerate(values):
-            storage = self.storage(value) if isinstance(value, Tensor) else None
-            if storage not in self._pending_epsilon:
-                continue
-            epsilon = self._pending_epsilon[storage]
-            root = name in ("rsqrt", "sqrt", "reciprocal") or (
-                name == "pow" and position == 0 and _is_root(values)
-            )
-            if root or (name in ("div", "true_divide") and position == 1):
-                self.neglect(self.degree(value), epsilon)
-            elif name in ("clone", "_to_copy"):
-                self._added_epsilon = epsilon  # the copy holds it as well
-            else:
-                reason = f"adds the number {epsilon:g}, which does not scale with the parameters"
-                self.same(self.degree(value), CONSTANT, reason, "leave it out")
-
-    @contextmanager
-    def following(self, model: nn.Module) -> Iterator[None]:
-        """Follow the modules and operations of `model`, and what leaves the graph, in a block."""
-        with self.path.following(model), Escapes(self.escape), self:
-            yield
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Update degrees by one operation, and run it."""
-        kwargs = kwargs or {}
-        inputs = list(iterate_tensors((args, kwargs)))
-        if not func.is_view:
-            self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
-        degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
-        result = func(*args, **kwargs)
-        written = list_written_tensors(func, args, kwargs)
-        for target in written:
-            self._overwrite(target, degrees[0])
-            self._pending_epsilon.pop(self.storage(target), None)
-        if self.from_input(*inputs):
-            self._from_input |= {
-                self.storage(tensor) for tensor in (*written, *iterate_tensors(result))
-            }
-        if self._added_epsilon is not None:
-            for tensor in iterate_tensors(result):
-                self._pending_epsilon[self.storage(tensor)] = self._added_epsilon
-            self._added_epsilon = None
-        if written:
-            return result
-        for index, output in enumerate(iterate_tensors(result)):
-            storage = self.storage(output)
-            if storage in self._degrees:  # a view
-                continue
-            self.numbers += output.numel()
-            self._alive.append(output)  # so that its storage is not reused by another tensor
-            secondary = index >= len(degrees)
-            if secondary and degrees[0] and output.is_floating_point():
-                self._degrees[storage] = self.unknown(
-                    f"no rule for output {index + 1} of {func._schema.name}"
-                )
-            else:
-                self._degrees[storage] = CONSTANT if secondary else degrees[index]
-        return result
-
-    def _degrees_of_outputs(
-        self, func, args, kwargs, tensors: list[Tensor]
-    ) -> tuple[AnyDegree, ...]:
-        """Apply the rule of an operation, or find out what it does without one."""
-        name = func._schema.name.removeprefix("aten::")
-        known = RULES.get(name) or (
-            RULES.get(name.removesuffix("_")) if func._schema.is_mutable else None
-        )
-        if known is not None:
-            degrees = known(self, *args, **kwargs)
-            return degrees if isinstance(degrees, tuple) else (degrees,)
-        if func.is_view:  # the degree belongs to the storage
-            return (self.degree(tensors[0]),)
-        return self._degrees_without_rule(name, func, args, kwargs, tensors)
-
-    def _degrees_without_rule(
-        self, name: str, func, args, kwargs, tensors: list[Tensor]
-    ) -> tuple[AnyDegree, ...]:
-        """Observe numerically how an operation scales, where its inputs can be scaled together."""
-        inputs = [self.degree(tensor) for tensor in tensors]
-        for degree in inputs:
-            if isinstance(degree, Unknown):
-                return (degree,)
-        if not any(inputs):
-            return (CONSTANT,)
-        exponents = (
-            observe_exponents(func, args, kwargs, list(map(bool, inputs)))
-            if _alike(inputs)
-            else None
-        )
-        if exponents is None:
-            return (self.unknown(f"no rule says how {name} scales"),)
-        degree = next(d for d in inputs if d)
-        if not exponents:
-            reason = f"{name} follows no power of the factor by which its inputs are multiplied"
-            return (self.invariant(degree, reason, "nn.ReLU or a power of it"),)
-        seen = "its exponent was observed over factors from 1e-6 to 1e6"
-        self.observed[f"{self.place}: no rule says how {name} scales; {seen}"] = None
-        return tuple(scale_degree(degree, k) for k in exponents)
-
-    def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
-        """Give `target`, which was written in place, a new degree."""
-        storage = self.storage(target)
-        # Of a part that is overwritten the rest keeps its degree, so that both must agree.
-        whole = (
-            target.is_sparse
-            or target.numel() * target.element_size() == target.untyped_storage().nbytes()
-        )
-        old = self._degrees.get(storage, CONSTANT)
-        self._alive.append(target)
-        if not whole and old != degree and target.is_floating_point():
-            degree = self.same(
-                old,
-                degree,
-                "writes values that scale differently into parts of one tensor",
-                "use separate tensors",
-            )
-        self._degrees[storage] = degree
-        self._parameters.pop(storage, None)
-
-
-def _alike(degrees: list[AnyDegree]) -> bool:
-    """True if all degrees that scale are the same, so that their values can be scaled together."""
-    scaled = [d for d in degrees if d]
-    return all(d == scaled[0] for d in scaled)
-
-
-def _is_root(arguments) -> bool:
-    """True for the arguments of a power that would be infinite, or as steep as a root, at 0."""
-    exponent = arguments[1] if len(arguments) > 1 else None
-    return isinstance(exponent, (int, float)) and exponent < 1

@@ -1,0 +1,157 @@
+"""Runs a model once and follows the degree of every value through the operations that happen.
+
+The run is intercepted below autograd, where modules, functionals, tensor methods and arbitrary
+`forward`s have all become the same few hundred ATen operations; control flow is simply followed.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+from .degree import CONSTANT, AnyDegree, Unknown, scale_degree
+from .modes import EagerMode, Escapes, iterate_tensors, list_written_tensors
+from .observation import observe_exponents
+from .registry import RULES
+from .trace import Trace
+
+
+class Follower(EagerMode):
+    """A mode that applies the rule of every operation to a trace."""
+
+    def __init__(self, trace: Trace):
+        super().__init__()
+        self.trace = trace
+        self._pending_epsilon: dict[int, float] = {}
+
+    @contextmanager
+    def following(self, model: nn.Module) -> Iterator[None]:
+        """Follow the modules and operations of `model`, and what leaves the graph, in a block."""
+        with self.trace.path.following(model), Escapes(self.trace.escape), self:
+            yield
+
+    def finish(self, outputs: Tensor) -> AnyDegree:
+        """Close the trace and return the degree of the net's outputs."""
+        self._settle_epsilon("", outputs)
+        return self.trace.escaped or self.trace.degree(outputs)
+
+    def _settle_epsilon(self, name: str, *values) -> None:
+        """Decide whether numbers added to `values` guard the operation `name`, or block it."""
+        for position, value in enumerate(values):
+            storage = self.trace.storage(value) if isinstance(value, Tensor) else None
+            if storage not in self._pending_epsilon:
+                continue
+            epsilon = self._pending_epsilon[storage]
+            root = name in ("rsqrt", "sqrt", "reciprocal") or (
+                name == "pow" and position == 0 and _is_root(values)
+            )
+            if root or (name in ("div", "true_divide") and position == 1):
+                self.trace.neglect(self.trace.degree(value), epsilon)
+            elif name in ("clone", "_to_copy"):
+                self.trace.added_epsilon = epsilon  # the copy holds it as well
+            else:
+                reason = f"adds the number {epsilon:g}, which does not scale with the parameters"
+                self.trace.same(self.trace.degree(value), CONSTANT, reason, "leave it out")
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Update degrees by one operation, and run it."""
+        kwargs = kwargs or {}
+        inputs = list(iterate_tensors((args, kwargs)))
+        if not func.is_view:
+            self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
+        degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
+        result = func(*args, **kwargs)
+        written = list_written_tensors(func, args, kwargs)
+        for target in written:
+            self._overwrite(target, degrees[0])
+            self._pending_epsilon.pop(self.trace.storage(target), None)
+        if self.trace.from_input(*inputs):
+            for tensor in (*written, *iterate_tensors(result)):
+                self.trace.mark_from_input(tensor)
+        if self.trace.added_epsilon is not None:
+            for tensor in iterate_tensors(result):
+                self._pending_epsilon[self.trace.storage(tensor)] = self.trace.added_epsilon
+            self.trace.added_epsilon = None
+        if written:
+            return result
+        for index, output in enumerate(iterate_tensors(result)):
+            if self.trace.storage(output) in self.trace.degrees:  # a view
+                continue
+            self.trace.numbers += output.numel()
+            secondary = index >= len(degrees)
+            if secondary and degrees[0] and output.is_floating_point():
+                reason = f"no rule for output {index + 1} of {func._schema.name}"
+                self.trace.record(output, self.trace.unknown(reason))
+            else:
+                self.trace.record(output, CONSTANT if secondary else degrees[index])
+        return result
+
+    def _degrees_of_outputs(
+        self, func, args, kwargs, tensors: list[Tensor]
+    ) -> tuple[AnyDegree, ...]:
+        """Apply the rule of an operation, or find out what it does without one."""
+        name = func._schema.name.removeprefix("aten::")
+        known = RULES.get(name) or (
+            RULES.get(name.removesuffix("_")) if func._schema.is_mutable else None
+        )
+        if known is not None:
+            degrees = known(self.trace, *args, **kwargs)
+            return degrees if isinstance(degrees, tuple) else (degrees,)
+        if func.is_view:  # the degree belongs to the storage
+            return (self.trace.degree(tensors[0]),)
+        return self._degrees_without_rule(name, func, args, kwargs, tensors)
+
+    def _degrees_without_rule(
+        self, name: str, func, args, kwargs, tensors: list[Tensor]
+    ) -> tuple[AnyDegree, ...]:
+        """Observe numerically how an operation scales, where its inputs can be scaled together."""
+        inputs = [self.trace.degree(tensor) for tensor in tensors]
+        for degree in inputs:
+            if isinstance(degree, Unknown):
+                return (degree,)
+        if not any(inputs):
+            return (CONSTANT,)
+        exponents = (
+            observe_exponents(func, args, kwargs, list(map(bool, inputs)))
+            if _alike(inputs)
+            else None
+        )
+        if exponents is None:
+            return (self.trace.unknown(f"no rule says how {name} scales"),)
+        degree = next(d for d in inputs if d)
+        if not exponents:
+            reason = f"{name} follows no power of the factor by which its inputs are multiplied"
+            return (self.trace.invariant(degree, reason, "nn.ReLU or a power of it"),)
+        seen = "its exponent was observed over factors from 1e-6 to 1e6"
+        self.trace.observed[f"{self.trace.place}: no rule says how {name} scales; {seen}"] = None
+        return tuple(scale_degree(degree, k) for k in exponents)
+
+    def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
+        """Give `target`, which was written in place, a new degree."""
+        # Of a part that is overwritten the rest keeps its degree, so that both must agree.
+        whole = (
+            target.is_sparse
+            or target.numel() * target.element_size() == target.untyped_storage().nbytes()
+        )
+        old = self.trace.degrees.get(self.trace.storage(target), CONSTANT)
+        if not whole and old != degree and target.is_floating_point():
+            degree = self.trace.same(
+                old,
+                degree,
+                "writes values that scale differently into parts of one tensor",
+                "use separate tensors",
+            )
+        self.trace.record(target, degree)
+        self.trace.forget_parameter(target)
+
+
+def _alike(degrees: list[AnyDegree]) -> bool:
+    """True if all degrees that scale are the same, so that their values can be scaled together."""
+    scaled = [d for d in degrees if d]
+    return all(d == scaled[0] for d in scaled)
+
+
+def _is_root(arguments) -> bool:
+    """True for the arguments of a power that would be infinite, or as steep as a root, at 0."""
+    exponent = arguments[1] if len(arguments) > 1 else None
+    return isinstance(exponent, (int, float)) and exponent < 1
