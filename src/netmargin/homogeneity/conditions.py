@@ -15,24 +15,11 @@ class Conditions:
     parameters stay, and one that is a difference ties two parameters; most nets are solved by that,
     in rational arithmetic.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The parameters.
-    constraints : sequence of Constraint
-        The conditions on their exponents.
-
-    Attributes
-    ----------
-    names : sequence of str
-        The parameters, as given.
-    constraints : sequence of Constraint
-        The conditions, each once.
-    tied : dict of str to tuple of str
-        First parameter -> those that scale alike, itself included, in the order of `names`. Those
-        that must stay are left out.
-    matrix : ndarray of shape (conditions, len(tied)), float64
-        The conditions that are left, on the exponents of `tied`.
+    names : the parameters, as given.
+    constraints : the conditions, each once.
+    tied : first parameter -> those that scale alike, itself included, in the order of `names`.
+        Those that must stay are left out.
+    matrix : the conditions that are left, on the exponents of `tied`, (conditions, len(tied)).
     """
 
     def __init__(self, names: Sequence[str], constraints: Sequence[Constraint]):

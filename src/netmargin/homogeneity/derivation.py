@@ -19,24 +19,15 @@ from .vocabulary import Blocker, Evidence, Kind
 class Derivation:
     """The findings of a trace, from which the answer is derived.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The names of all parameters that count.
-    degree : Degree
-        The degree of the outputs in each parameter.
-    constraints : tuple of Constraint
-        The conditions that a scaling must satisfy.
-    observed : tuple of str
-        Sentences about operations whose exponents were observed numerically, not known by a rule.
-    casts : tuple of str
-        The places where the forward pass rounds to half precision.
-    statistics : dict of str to Degree
-        How stored statistics follow the parameters: buffer -> its degree.
-    ignored : tuple of str
-        The biases that were left out.
-    narrow : bool
-        Whether an answer that does not cover all parameters leaves out what is scale-invariant.
+    names : the names of all parameters that count.
+    degree : the degree of the outputs in each parameter.
+    constraints : the conditions that a scaling must satisfy.
+    observed : sentences about operations whose exponents were observed, not known by a rule.
+    casts : the places where the forward pass rounds to half precision.
+    statistics : how stored statistics follow the parameters: buffer -> its degree.
+    ignored : the biases that were left out.
+    narrow : whether an answer that does not cover all parameters leaves out what is
+        scale-invariant.
     """
 
     names: tuple[str, ...]

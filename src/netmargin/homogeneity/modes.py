@@ -59,10 +59,7 @@ class ModulePath:
 class Escapes(TorchFunctionMode):
     """A mode that reports tensors that turn into Python or numpy numbers without an operation.
 
-    Parameters
-    ----------
-    tell : callable
-        It is called with the tensor and the name of the method.
+    tell : called with the tensor and the name of the method.
     """
 
     def __init__(self, tell: Callable[[object, str], None]):

@@ -31,19 +31,10 @@ class QuasiExponents:
     the smallest exponent is as large as possible, then the second smallest, and so on. That
     solution is unique.
 
-    Parameters
-    ----------
-    conditions : Conditions
-        The conditions that a scaling must satisfy.
-    degree : Degree
-        The degree of the outputs.
-
-    Attributes
-    ----------
-    exponents : dict of str to Fraction, or None
-        Parameter -> lambda; None where there are none.
-    reason : str
-        Why there are none, in a sentence; "" otherwise.
+    conditions : the conditions that a scaling must satisfy.
+    degree : the degree of the outputs.
+    exponents : parameter -> lambda; None where there are none.
+    reason : why there are none, in a sentence; "" otherwise.
 
     Source: Kunin et al. 2023, for the margin that they serve.
     """
