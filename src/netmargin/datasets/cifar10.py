@@ -15,6 +15,7 @@ from .selection import (
     Split,
     check_content,
     check_split,
+    explain_unreadable,
     folders,
     from_openml,
     select,
@@ -78,85 +79,60 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
 
 def _read_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
     """Records of the first folder that holds any version of the files; None where none does."""
-    for folder in folders("cifar10"):
-        # Folders before the archive, which has to be unpacked at each call.
-        for source, read in (
-            (_BINARY, _read_binary),
-            (_PYTHON, _read_python),
-            (_ARCHIVE, _read_archive),
-        ):
-            if (folder / source).exists():
-                found = read(folder / source, wanted)
-                break
-        else:
-            continue
-        if not found:
-            raise DataError(f"{folder / source} holds none of {', '.join(wanted)}. Fetch it again.")
-        # One batch of each split tells a foreign or re-encoded copy.
-        for name in found.keys() & _SHA256.keys():
-            check_content(found[name], _SHA256[name], f"{name} in {folder / source}")
-        samples = _PER_BATCH * len(found)
-        if len(found) < len(wanted):
-            if limit is None or limit > samples:
-                raise ArgumentError(
-                    f"{folder / source} holds {len(found)} of {len(wanted)} training batches"
-                    f" ({samples} images). Pass a limit of at most {samples}, or add the other"
-                    " batches."
-                )
-            warnings.warn(
-                f"using the {len(found)} of {len(wanted)} training batches found in"
-                f" {folder / source}",
-                stacklevel=3,
+    # Folders before the archive, which has to be unpacked at each call.
+    forms = {_BINARY: _read_binary, _PYTHON: _read_python, _ARCHIVE: _read_archive}
+    sources = (folder / name for folder in folders("cifar10") for name in forms)
+    source = next((path for path in sources if path.exists()), None)
+    if source is None:
+        return None
+    with explain_unreadable(source, "CIFAR-10"):
+        contents = forms[source.name](source, wanted)
+    if not contents:
+        raise DataError(f"{source} holds none of {', '.join(wanted)}. Fetch it again.")
+    found = []
+    for name, content in contents.items():
+        if len(content) != _RECORD * _PER_BATCH:
+            raise DataError(
+                f"{name} in {source} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it"
+                " is cut off or not CIFAR-10. Fetch it again."
             )
-        return np.concatenate(list(found.values()))
-    return None
+        found.append(np.frombuffer(content, np.uint8).reshape(-1, _RECORD))
+        if name in _SHA256:  # one batch of each split tells a foreign or re-encoded copy
+            check_content(found[-1], _SHA256[name], f"{name} in {source}")
+    if len(found) < len(wanted):
+        which = f"{len(found)} of {len(wanted)} training batches"
+        samples = _PER_BATCH * len(found)
+        if limit is None or limit > samples:
+            raise ArgumentError(
+                f"{source} holds {which} ({samples} images). Pass a limit of at most {samples}, or"
+                " add the other batches."
+            )
+        warnings.warn(f"using the {which} found in {source}", stacklevel=3)
+    return np.concatenate(found)
 
 
-def _read_binary(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
-    return {
-        n: _as_records(_read_bytes(folder / f"{n}.bin"), f"{folder / n}.bin")
-        for n in wanted
-        if (folder / f"{n}.bin").exists()
-    }
+def _read_binary(folder: Path, wanted: list[str]) -> dict[str, bytes]:
+    paths = {name: folder / f"{name}.bin" for name in wanted}
+    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
 
 
-def _read_python(folder: Path, wanted: list[str]) -> dict[str, np.ndarray]:
+def _read_python(folder: Path, wanted: list[str]) -> dict[str, bytes]:
+    """The batches as the bytes of the binary version, so that one checksum serves both."""
     found = {}
     for name in wanted:
         if (folder / name).exists():
-            try:
-                with open(folder / name, "rb") as file:
-                    batch = _ArraysOnly(file, encoding="bytes").load()
-                labels = np.array(batch[b"labels"], dtype=np.uint8)[:, None]
-                joined = np.hstack([labels, np.asarray(batch[b"data"], dtype=np.uint8)])
-            except (
-                OSError,
-                EOFError,
-                KeyError,
-                TypeError,
-                ValueError,
-                pickle.UnpicklingError,
-            ) as error:
-                raise DataError(
-                    f"Cannot read {folder / name} as a CIFAR-10 batch: {error}. Fetch it again."
-                ) from error
-            # The same bytes as the binary version, so that one checksum serves both.
-            found[name] = _as_records(joined.tobytes(), str(folder / name))
+            with open(folder / name, "rb") as file:
+                batch = _ArraysOnly(file, encoding="bytes").load()
+            labels = np.array(batch[b"labels"], dtype=np.uint8)[:, None]
+            pixels = np.asarray(batch[b"data"], dtype=np.uint8)
+            found[name] = np.hstack([labels, pixels]).tobytes()
     return found
 
 
-def _read_archive(path: Path, wanted: list[str]) -> dict[str, np.ndarray]:
-    try:
-        with tarfile.open(path) as archive:
-            members = {
-                Path(m.name).stem: archive.extractfile(m)
-                for m in archive.getmembers()
-                if m.isfile()
-            }
-            contents = {n: file.read() for n in wanted if (file := members.get(n)) is not None}
-    except (OSError, EOFError, tarfile.TarError) as error:
-        raise DataError(f"Cannot read {path}: {error}. Fetch it again.") from error
-    return {name: _as_records(content, f"{name} in {path}") for name, content in contents.items()}
+def _read_archive(path: Path, wanted: list[str]) -> dict[str, bytes]:
+    with tarfile.open(path) as archive:
+        files = {Path(m.name).stem: archive.extractfile(m) for m in archive if m.isfile()}
+        return {name: file.read() for name in wanted if (file := files.get(name)) is not None}
 
 
 class _ArraysOnly(pickle.Unpickler):
@@ -171,23 +147,6 @@ class _ArraysOnly(pickle.Unpickler):
         if (module, name) not in self._ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not an array")
         return super().find_class(module, name)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror}. Check its permissions.") from error
-
-
-def _as_records(content: bytes, what: str) -> np.ndarray:
-    """The bytes of one batch as rows of a label and its pixels; DataError for another size."""
-    if len(content) != _RECORD * _PER_BATCH:
-        raise DataError(
-            f"{what} has {len(content)} bytes instead of {_RECORD * _PER_BATCH}: it is cut off or"
-            " not CIFAR-10. Fetch it again."
-        )
-    return np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
 
 
 def _load_from_openml(wanted: list[str]) -> np.ndarray:

@@ -1,19 +1,17 @@
 """MNIST from its IDX files, or from OpenML."""
 
 import gzip
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
-from ..errors import DataError
 from .selection import (
     FOLDER_VARIABLE,
     Split,
     check_content,
     check_split,
+    explain_unreadable,
     folders,
     from_openml,
     select,
@@ -86,17 +84,15 @@ def _read_files(*names: str) -> tuple[np.ndarray, ...] | None:
 
 def _read_idx(path: Path, checksum: str) -> np.ndarray:
     """The array in an IDX file of unsigned bytes, plain or gzipped. Raises DataError."""
-    try:
+    with explain_unreadable(path, "an IDX file"):
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix == ".gz" else content
-        (magic,) = struct.unpack_from(">I", content)
+        magic = int(np.frombuffer(content, ">u4", 1)[0])
         # Unsigned bytes in one dimension (labels) or three (images); the last byte counts them.
         if magic not in (2049, 2051):
             raise ValueError(f"its magic number is {magic}, not 2049 or 2051")
-        shape = struct.unpack_from(f">{magic % 256}I", content, 4)
+        shape = np.frombuffer(content, ">u4", magic % 256, 4).tolist()
         values = np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
-    except (OSError, EOFError, ValueError, struct.error, zlib.error) as error:
-        raise DataError(f"Cannot read {path} as an IDX file: {error}. Fetch it again.") from error
     check_content(values, checksum, str(path))
     return values
 

@@ -2,6 +2,11 @@
 
 import hashlib
 import os
+import pickle
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -52,6 +57,18 @@ def folders(name: str) -> list[Path]:
     """Return the folders in which files of a data set are looked for, in order."""
     root = os.environ.get(FOLDER_VARIABLE)
     return [Path(root) / name, Path(root)] if root else []
+
+
+@contextmanager
+def explain_unreadable(path: Path, what: str) -> Iterator[None]:
+    """Raise DataError where a file cannot be read, or does not hold what it should, in a block."""
+    try:
+        yield
+    except (
+        *(OSError, EOFError, LookupError, TypeError, ValueError),
+        *(zlib.error, tarfile.TarError, pickle.UnpicklingError),
+    ) as error:
+        raise DataError(f"Cannot read {path} as {what}: {error}. Fetch it again.") from error
 
 
 def check_content(content: np.ndarray, expected: str, what: str) -> None:
