@@ -416,3 +416,14 @@ def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):
     for wrong in ("cat", ["cat"], [1, 2]):
         with pytest.raises(nm.ArgumentError, match="class_names must be a list of names"):
             nm.figures.draw_data(X, y, tmp_path, class_names=wrong)
+
+
+def test_biases_are_told_from_weights_behind_inputs_by_name():
+    class Sum(nn.Sequential):
+        def forward(self, left, right):
+            return super().forward(left + right)
+
+    model = Sum(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    answer = nm.analyse(model, {"left": IMAGES, "right": -2 * IMAGES})
+    assert [blocker.bias for blocker in answer.blockers] == ["2.bias"]
+    assert answer.ignoring_biases().order == 2

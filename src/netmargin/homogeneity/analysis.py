@@ -1,6 +1,6 @@
 """The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -93,7 +93,10 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     # First, as it refuses lazy parameters, which cannot be looked at.
     able = able_to_float64(model)
     require_finite(model)
-    answer = _analyse(able, x, statistics)
+    answer = _analyse(able, x, follow=statistics == "follow")
+    several = isinstance(x, tuple)
+    bias_free = answer._bias_free and replace(answer._bias_free, _several_inputs=several)
+    answer = replace(answer, _bias_free=bias_free, _several_inputs=several)
     if able is model:
         return answer
     device, _ = device_and_dtype(model)
@@ -101,16 +104,8 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     return replace(answer, notes=(*answer.notes, note))
 
 
-def _analyse(model: nn.Module, x, statistics: str) -> Homogeneity:
-    """The answer for a net that can be computed in float64 where it lies."""
-    answer = _find_answer(model, x, follow=statistics == "follow")
-    several = isinstance(x, tuple)
-    bias_free = answer._bias_free and replace(answer._bias_free, _several_inputs=several)
-    return replace(answer, _bias_free=bias_free, _several_inputs=several)
-
-
-def _find_answer(model: nn.Module, x, *, follow: bool) -> Homogeneity:
-    """Follow the model on samples of x, and settle what is found."""
+def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
+    """Follow a net that can be computed in float64 where it lies, and settle what is found."""
     measured = Measurements(model, x)
     trace, degree = _follow(model, measured.traced, follow=follow)
     names = tuple(name for name, _ in model.named_parameters())
@@ -155,12 +150,10 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
     # Batch norms update their running statistics: in copies, so that the model stays as it is.
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
 
-    def forward(x):
-        return call_with(model, buffers, x)
-
+    follower = Follower(Trace(model, x, buffers if follow else {}))
     try:
         with torch.no_grad(), torch.random.fork_rng():
-            follower, outputs = _trace_outputs(model, x, forward, buffers if follow else {})
+            outputs = _call_followed(follower, model, buffers, x)
             if not torch.isfinite(outputs).all():
                 raise ModelError(
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
@@ -171,17 +164,16 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
     return follower.trace, follower.finish(outputs)
 
 
-def _trace_outputs(
-    model: nn.Module, x, forward: Callable, buffers: Mapping[str, Tensor]
-) -> tuple[Follower, Tensor]:
-    """Call `forward` on x, followed; return what followed it, and the outputs."""
-    follower = Follower(Trace(model, x, buffers))
+def _call_followed(
+    follower: Follower, model: nn.Module, buffers: Mapping[str, Tensor], x
+) -> Tensor:
+    """Call the model with these buffers, followed."""
     try:
         with follower.following(model):
-            return follower, forward(x)
+            return call_with(model, buffers, x)
     except Exception:
         # Run once more without the trace: if the net fails as well, its error is explained to the
         # user; if not, a rule failed, and that error goes up as it is.
         with explain_forward_errors(x):
-            forward(x)
+            call_with(model, buffers, x)
         raise

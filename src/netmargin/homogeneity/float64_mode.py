@@ -41,7 +41,7 @@ class Float64Mode(EagerMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """Run one operation in float64."""
         in_place = func._schema.is_mutable
-        args = list(args) if in_place else [to_float64(a) for a in args]
+        args = list(args) if in_place else [_to_float64(a) for a in args]
         kwargs = dict(kwargs or {})
         asked = kwargs.get("dtype")
         if asked in (torch.float32, *ROUGH):
@@ -52,7 +52,7 @@ class Float64Mode(EagerMode):
             return result
         if asked in ROUGH and self._rounding and isinstance(result, Tensor):
             result = result.to(asked)
-        return to_float64(result)
+        return _to_float64(result)
 
     def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
         """Replace epsilons among the arguments of an operation, in place."""
@@ -84,10 +84,10 @@ def _find_epsilons(func) -> tuple[tuple[int, str], ...]:
     return tuple((i, a.name) for i, a in arguments if a.name in ("eps", "epsilon"))
 
 
-def to_float64(value):
+def _to_float64(value):
     """Convert the floating tensors in nested lists and tuples."""
     if isinstance(value, Tensor):
         return value.to(torch.float64) if value.is_floating_point() else value
     if isinstance(value, (list, tuple)):
-        return type(value)(to_float64(v) for v in value)
+        return type(value)(_to_float64(v) for v in value)
     return value

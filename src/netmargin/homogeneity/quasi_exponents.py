@@ -45,15 +45,13 @@ class QuasiExponents:
         self._system = np.vstack([conditions.matrix, gain])
         self._target = np.append(np.zeros(len(conditions.matrix)), 1.0)
         self.exponents: dict[str, Fraction] | None = None
-        self.reason = "" if self._is_solvable() else self._name_conflict()
+        count = self._system.shape[1]
+        solvable = count > 0 and _solve(np.zeros(count), self._system, self._target).x is not None
+        self.reason = "" if solvable else self._name_conflict()
         if not self.reason:
             self.exponents = self._validate(self._find_most_even(self._find_useless()))
         if not self.reason and self.exponents is None:
             self.reason = "the exponents are not determined: some parameters divide the outputs"
-
-    def _is_solvable(self) -> bool:
-        count = self._system.shape[1]
-        return count > 0 and _solve(np.zeros(count), self._system, self._target).x is not None
 
     def _name_conflict(self) -> str:
         """Name the last conditions on the parameters that the outputs grow with."""

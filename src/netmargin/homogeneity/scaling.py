@@ -18,7 +18,7 @@ from ..nets.model import call_with, device_and_dtype
 from ..nets.named_inputs import map_floating
 from ..nets.whole_tensors import euclidean_norm
 from .degree import Degree, Epsilon
-from .float64_mode import Float64Mode, to_float64
+from .float64_mode import Float64Mode
 from .modes import ModulePath
 from .observation import read_exponent
 
@@ -67,7 +67,11 @@ class ScalingProbe:
         statistics: Mapping[str, Degree] | None = None,
     ):
         self._model, self._seed, self._rounding = model, seed, rounding
-        self._x, self._statistics, self._path = to_float64(x), statistics or {}, ModulePath()
+        self._x, self._statistics, self._path = (
+            map_floating(Tensor.double, x),
+            statistics or {},
+            ModulePath(),
+        )
         self._neglected = frozenset((epsilon.where, epsilon.value) for epsilon in neglected)
         self._precision = torch.finfo(device_and_dtype(model)[1]).eps
         # Copies, which are scaled in place.

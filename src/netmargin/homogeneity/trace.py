@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
+from ..nets.named_inputs import tensors_of
 from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Epsilon, Unknown, add_degrees
-from .modes import ModulePath, iterate_tensors
+from .modes import ModulePath
 
 
 class Trace:
@@ -47,7 +48,7 @@ class Trace:
         # Tensors are kept alive, or their storages would be given to others.
         self._alive: list[Tensor] = []
         self._from_input: set[int] = set()
-        for tensor in iterate_tensors(x):
+        for tensor in tensors_of(x):
             self.record(tensor, CONSTANT)
             self.mark_from_input(tensor)
         for name, parameter in model.named_parameters():
