@@ -86,7 +86,11 @@ class ScalingProbe:
             for name, buffer in self._buffers.items():
                 if name.endswith("running_mean"):
                     self._buffers[name] = _generic(buffer, generator, _size(buffer))
-        for name in zeroed:
+        self.set_to_zero(zeroed)
+
+    def set_to_zero(self, names: Iterable[str]) -> None:
+        """Set some parameters to 0."""
+        for name in names:
             self._parameters[name] = torch.zeros_like(self._parameters[name])
         self._at_one = self.outputs({})
 
@@ -163,7 +167,9 @@ def generic_inputs(x):
     """
 
     def add_noise(part: Tensor) -> Tensor:
-        return _generic(part, torch.Generator().manual_seed(0), _size(part), share=1.0)
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.rand(part.shape, generator=generator, dtype=torch.float64) * 2 - 1
+        return part + (_size(part) or 1.0) * noise.to(part.device)
 
     return map_floating(add_noise, x)
 
@@ -196,11 +202,13 @@ def _size(values: Tensor) -> float:
     return euclidean_norm(values) / math.sqrt(max(values.numel(), 1))
 
 
-def _generic(
-    values: Tensor, generator: torch.Generator, size: float, share: float = _PERTURBATION
-) -> Tensor:
-    """Add uniform noise to floating values, up to `share` of their size, or of 1 where it is 0."""
-    if not values.is_floating_point():
-        return values
-    noise = torch.rand(values.shape, generator=generator, dtype=torch.float64)
-    return noise.sub_(0.5).mul_(2 * share * (size or 1.0)).to(values.device).add_(values)
+def _generic(values: Tensor, generator: torch.Generator, size: float) -> Tensor:
+    """Add noise to floating values in place, up to a share of their size, or of 1 where it is 0."""
+    if values.is_floating_point():
+        most = _PERTURBATION * (size or 1.0) / max(values.ndim, 1)
+        # A sum over the dimensions: to draw millions would take longer than the forward pass.
+        for dimension, length in enumerate(values.shape or (1,)):
+            noise = torch.rand(length, generator=generator, dtype=torch.float64) * 2 - 1
+            shape = [-1 if d == dimension else 1 for d in range(values.ndim)]
+            values += (most * noise).reshape(shape).to(values.device)
+    return values
