@@ -137,14 +137,14 @@ def test_patience_counts_rounds_without_progress():
     assert patience.idle == 0
 
 
-ROOM = str(Path(engine.__file__).parent)
+PACKAGE = str(Path(engine.__file__).parent)
 AFTER_THE_SEARCH = {"extract_net", "extract_soft_net", "columns", "_fit_least_squares", "norm"} | {
     "local_gap", "log_mean_loss", "generate_columns", "t",
 }  # fmt: skip
 
 
 class Interrupt:
-    """Ctrl-C at the `at`-th line that `function` of the room `columns/` runs within a search; it
+    """Ctrl-C at the `at`-th line that `function` of the package `columns` runs within a search; it
     counts the lines of all of them.
     """
 
@@ -153,7 +153,7 @@ class Interrupt:
 
     def trace(self, frame, event, arg):
         name, file = frame.f_code.co_qualname, frame.f_code.co_filename
-        if not file.startswith(ROOM) or frame.f_code.co_name in AFTER_THE_SEARCH:
+        if not file.startswith(PACKAGE) or frame.f_code.co_name in AFTER_THE_SEARCH:
             return None
         self.searching |= name == "_Search.run"
         if event == "line" and self.searching:

@@ -13,7 +13,7 @@ from ..result import Bracket, Status, judge_bracket
 from .attained import attained_hinge_objective, attained_margin
 from .columns.best_net import extract_net, extract_soft_net
 from .columns.engine import generate_columns
-from .columns.margin_problem import pose_margin_problem
+from .columns.margin_problem import MarginProblem
 from .columns.options import check_power, read_options
 from .contradictions import Contradictions, recommended_cost
 from .extended import round_down, round_up
@@ -116,7 +116,7 @@ def f1_max_margin(
     # its own sphere. In longer floats, as products of the least float64 may round to 0.
     longest = np.longdouble(data.longest)
     unit, sphere = (0.5 * longest, np.sqrt(2)) if power == 1 else (longest**2, 1.0)
-    problem = pose_margin_problem(data, options, neurons, power=power)
+    problem = MarginProblem(data, options, neurons, power=power)
     ending = generate_columns(
         problem,
         progress=progress,
@@ -267,7 +267,7 @@ def f1_soft_margin(
             f" got {C}"
         )
     scale = data.longest
-    problem = pose_margin_problem(data, options, neurons, target=weights, slack_cost=C * scale)
+    problem = MarginProblem(data, options, neurons, target=weights, slack_cost=C * scale)
     # 1 / t is the least objective in the units of the problem (`MarginConstraints`).
     ending = generate_columns(
         problem,

@@ -55,13 +55,11 @@ class Interpolation(Solution):
         Whether norm and lower_bound agree within the tolerance, and it is proved that some f of a
         norm that agrees too takes the very values, or that no such f exists; False for a search
         that was interrupted.
-    status : Status
-        How the search ended.
     dual : ndarray of shape (n,), float64
         Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1), or
         norm 1 in the kernel (l2), to rounding; where no f exists, responses 0 but dual . y > 0.
-    seconds : float
-        Time of the search.
+    status, seconds
+        How the search ended, and how long it took.
     """
 
     norm: float

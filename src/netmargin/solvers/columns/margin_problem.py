@@ -67,18 +67,26 @@ class MarginProblem(DualSearch):
 
     def __init__(
         self,
-        Z: np.ndarray,
-        rows: MarginConstraints,
+        data: SolverData,
         options: Options,
-        neurons: np.ndarray,
-        power: int,
+        neurons,
+        *,
+        target: np.ndarray | None = None,
+        slack_cost: float = np.inf,
+        power: int = 1,
     ):
-        super().__init__(Z, rows, options, neurons, power)
+        """In units of the longest sample; `neurons` are those of the caller, `target` (n,) the
+        margins asked for, 1 by default.
+        """
+        target = np.ones(len(data)) if target is None else target
+        rows = MarginConstraints(data.y, target, slack_cost)
+        neurons = data.directions(neurons)
+        super().__init__(data.scaled, rows, options, neurons, power)
         self._rounds, self._last_dual, self._targets_are_due = 0, self.centre, False
         # Where samples are few or the arrangement is visited, search finds the neurons at once;
         # the caller's may be better; and a net with slack need not separate the samples.
-        unknown = len(Z) >= _LEAST_SAMPLES and not self.exact and not len(neurons)
-        self._ascends = unknown and power == 1 and rows.slack_cost == np.inf
+        unknown = len(data) >= _LEAST_SAMPLES and not self.exact and not len(neurons)
+        self._ascends = unknown and power == 1 and slack_cost == np.inf
         # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
         self._patience = Patience(_PATIENCE, _PROGRESS)
         self._conclusions = Patience(_PATIENCE, _PROGRESS)
@@ -208,25 +216,3 @@ class MarginProblem(DualSearch):
             self.offer_bound(self.centre, relaxed, BY_RELAXATION)
         else:
             self.drop_dust()
-
-
-def pose_margin_problem(
-    data: SolverData,
-    options: Options,
-    neurons,
-    *,
-    target: np.ndarray | None = None,
-    slack_cost: float = np.inf,
-    power: int = 1,
-) -> MarginProblem:
-    """Pose the problem in units of the longest sample; `neurons` are those of the caller, `target`
-    (n,) the margins asked for, 1 by default.
-    """
-    target = np.ones(len(data)) if target is None else target
-    return MarginProblem(
-        data.scaled,
-        MarginConstraints(data.y, target, slack_cost),
-        options,
-        data.directions(neurons),
-        power,
-    )

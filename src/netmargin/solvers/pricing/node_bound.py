@@ -90,7 +90,7 @@ class SignedTerms:
         self.half_dX = -0.5 * self.dN[:, None] * self.XN
         self.mean = float(self.c.abs().mean())
         self.lengths = torch.from_numpy(split_lengths(X[order])[0])
-        # A sum of so many terms is off by at most so many ulps of its absolute terms; 4 is room.
+        # A sum of so many terms is off by at most so many ulps of its absolute terms; 4 is ample.
         self._ulps = 4 * (len(self.c) + self.dimension + 32) * _EPSILON
 
     def values(self, W: Tensor) -> Tensor:
