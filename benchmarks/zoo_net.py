@@ -15,15 +15,12 @@ import torch
 from torch import Tensor, nn
 
 import netmargin as nm
-from netmargin.homogeneity.derivation import layers_of
 
 from .zoo_nets import CLASSES, ZOO, Entry
 
 _LONG_PASS = 0.5
 """Seconds of a forward pass of 4 samples from which the batch stays at 4 instead of 16."""
 _NORMS = (nn.modules.batchnorm._BatchNorm,)
-_NO_EPS = 1e-30
-"""An eps that no variance notices."""
 
 
 def measure_net(entry: Entry) -> dict:
@@ -56,12 +53,6 @@ def measure_net(entry: Entry) -> dict:
     report = nm.measure(model, (x, y), homogeneity=answer)
     used = answer if report.normalized_margin is None else report.homogeneity
     found |= _describe(answer) | _reach(used, model) | {"margin": _which_margin(report)}
-    if any("left out" in note for note in answer.notes):
-        # What the epsilons hide at these random weights, the rules know all the same.
-        for module in model.modules():
-            if isinstance(module, _NORMS):
-                module.eps = _NO_EPS
-        found["streams_without_eps"] = _reach(nm.analyse(model, x), model)["streams"]
     return found
 
 
@@ -80,16 +71,12 @@ def _describe(answer: nm.Homogeneity) -> dict:
 
 
 def _reach(answer: nm.Homogeneity, model: nn.Module) -> dict:
-    """How much of a net the scaling of its margin covers.
-
-    `streams`: sets of several layers that scale together, since their outputs are added up.
-    """
+    """How much of a net the scaling of its margin covers."""
     sizes = {name: p.numel() for name, p in model.named_parameters()}
     covered = {name for members in answer.members.values() for name in members}
     return {
         "scaled": sum(exponent != 0 for exponent in answer.groups.values()),
         "invariant": sum(exponent == 0 for exponent in answer.groups.values()),
-        "streams": sum(len(layers_of(names)) > 1 for names in answer.members.values()),
         "covered": sum(sizes.get(name, 0) for name in covered) / sum(sizes.values()),
     }
 
