@@ -357,7 +357,7 @@ WRONG = [
     ({"time": -1.0}, "time must be a number above 0"),
     ({"time": math.inf}, "time must be a number"),
     ({}, "Say when to stop"),
-    ({"until": 5}, "until must be a stopping rule such as nm.LogLossBelow"),
+    ({"until": 5}, "until must be a stopping rule, such as nm.Epochs"),
     ({"until": nm.LogLossBelow}, "write LogLossBelow"),
     ({"until": [nm.LogLossBelow(-3), -3]}, r"until\[1\] must be"),
     ({"time": 1.0, "rtol": 0}, "rtol must be a number above 0 and below 1"),

@@ -10,7 +10,6 @@ from ..core.arguments import (
     check_choice,
     check_count,
     check_flag,
-    check_instance,
     check_number,
     check_numbers,
 )
@@ -21,7 +20,7 @@ from ..nets.data import Data, takes_data
 from ..nets.model import with_gradients
 from ..nets.threads import fitting_threads
 from ..result import Status
-from ..training.stopping import StoppingRule
+from ..training.stopping import StoppingRule, as_stopping_rules
 from .dormand_prince import ORDER
 from .exact import ExactFlow
 from .field import Metric
@@ -205,10 +204,11 @@ def _check_end(
 ) -> list[StoppingRule]:
     """The stopping rules as a list, which may be empty if there is a time. Raises ArgumentError."""
     check_number("time", time, above=0, optional=True)
-    rules = _check_rules(until)
-    if time is None and not rules:
+    if not isinstance(until, (list, tuple)) or until:
+        return as_stopping_rules(until)
+    if time is None:
         raise ArgumentError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
-    return rules
+    return []
 
 
 def _check_levels(levels: Sequence[float]) -> list[float]:
@@ -216,14 +216,3 @@ def _check_levels(levels: Sequence[float]) -> list[float]:
     if isinstance(levels, (tuple, list)) and not levels:
         return []
     return check_numbers("levels", levels)
-
-
-def _check_rules(until: StoppingRule | Sequence[StoppingRule]) -> list[StoppingRule]:
-    """The stopping rules as a list, which may be empty. Raises ArgumentError."""
-    what = "a stopping rule such as nm.LogLossBelow(-40), or a list of them"
-    if not isinstance(until, (list, tuple)):
-        return [check_instance("until", until, StoppingRule, what)]
-    return [
-        check_instance(f"until[{index}]", rule, StoppingRule, what)
-        for index, rule in enumerate(until)
-    ]

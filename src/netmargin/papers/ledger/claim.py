@@ -22,15 +22,7 @@ from .trial import Finding, Trial
 
 @dataclass(frozen=True)
 class Refutation:
-    """A printed form that is false, with its counterexample.
-
-    Attributes
-    ----------
-    printed : str
-        The statement as the paper prints it.
-    found : function () -> Finding
-        Evaluates the printed statement at the counterexample.
-    """
+    """A printed form that is false, and a function that evaluates it at its counterexample."""
 
     printed: str
     found: Callable[[], Finding]

@@ -20,14 +20,7 @@ full rank and have to be left out.
 
 @dataclass(frozen=True)
 class Instances:
-    """Random instances of the l1 problems.
-
-    Attributes
-    ----------
-    signed : ndarray, shape (B, n, k)
-        y_n relu(u_j . x_n) for unit vectors u_j. Each instance has full rank n, so that every sign
-        pattern is reached.
-    """
+    """Random l1 problems `signed`, y_n relu(u_j . x_n), unit u_j, (B, n, k), all of full rank n."""
 
     signed: np.ndarray
 

@@ -1,11 +1,15 @@
 """Figure 4: the experiment of 2018, figure 3, without the bounds."""
 
+from dataclasses import replace
 from functools import partial
 
-from ..gallery.figure import Figure
-from ..wei_2018.fig3 import check, compute, concerns, draw
+from ..wei_2018.fig3 import FIGURE as FIGURE_2018, draw
 
-FIGURE = Figure(
+_VALUES = {"smoke": [30, 150], "laptop": [60, 120, 240, 480]}
+"""Numbers of samples that differ from those of 2018."""
+
+FIGURE = replace(
+    FIGURE_2018,
     id="wei-2019/fig4",
     title="generalization of nets and kernels as n varies, classification and regression",
     finding=(
@@ -18,37 +22,9 @@ FIGURE = Figure(
         " assumed"
     ),
     scales={
-        "smoke": {
-            "d": 6,
-            "n": [30, 150],
-            "runs": 3,
-            "tested": 1000,
-            "iterations": 30,
-            "standard_errors": 0,
-        },
-        "laptop": {
-            "d": 20,
-            "n": [60, 120, 240, 480],
-            "runs": 4,
-            "tested": 4000,
-            "iterations": 60,
-            "standard_errors": 2,
-        },
-        "paper": {
-            "d": 20,
-            "n": [50, 100, 150, 200, 250, 300, 400, 500],
-            "runs": 100,
-            "tested": 10_000,
-            "iterations": 100,
-            "standard_errors": 2,
-        },
+        name: {**settings, "n": _VALUES.get(name, settings["n"])}
+        for name, settings in FIGURE_2018.scales.items()
     },
     minutes={"smoke": 0.15, "laptop": 1.5, "paper": 200.0},
-    runs=lambda settings: [
-        {"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])
-    ],
-    compute=compute,
-    concerns=concerns,
     draw=partial(draw, bounds=False),
-    check=check,
 )
