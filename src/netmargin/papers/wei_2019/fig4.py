@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from ..wei_2018.fig3 import FIGURE as FIGURE_2018, draw
+from ..wei_2018.fig3 import FIGURE as FIGURE_2018, check, draw
 
 _VALUES = {"smoke": [30, 150], "laptop": [60, 120, 240, 480]}
 """Numbers of samples that differ from those of 2018."""
@@ -27,4 +27,5 @@ FIGURE = replace(
     },
     minutes={"smoke": 0.15, "laptop": 1.5, "paper": 200.0},
     draw=partial(draw, bounds=False),
+    check=check,
 )
