@@ -8,7 +8,7 @@ from .loop import train
 from .notebook import describe_history as describe_history
 from .relative_criterion import RelativeLoss
 
-# For the other rooms, and not public: what a run keeps of single samples.
+# For other packages, and not public: what a run keeps of single samples.
 from .run_files import fingerprint as fingerprint
 from .sample_margins import (
     has_sample_margins as has_sample_margins,

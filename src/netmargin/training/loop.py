@@ -157,14 +157,23 @@ def train(
     checkpoint_seconds = _check_checkpointing(checkpoint_dir, checkpoint_seconds, resume)
     progress = check_flag("progress", progress)
     model, data = open_model_and_data(model, data, shuffled=True)
-    data = _require_several_passes(data)
+    if isinstance(data, Iterator):
+        raise DataError(
+            "Training reads the data once per epoch, and a generator can be read only once. Pass"
+            " (X, y) or a DataLoader."
+        )
     recorded = find_recorded(record_margins, checkpoint_dir, data, "checkpoint_dir")
     settings = describe_settings(
         model, data, loss=describe_loss(chosen), lr=repr(rate), batch_size=batch_size, seed=seed
     )
     files = None
     if checkpoint_dir is not None:
-        files = _make_files(checkpoint_dir, settings, checkpoint_seconds, recorded)
+        margins = None
+        if recorded is not None:
+            margins = SampleMargins(Path(checkpoint_dir), len(recorded), settings["data"])
+        files = RunFiles(
+            checkpoint_dir, settings, every_seconds=checkpoint_seconds, margins=margins
+        )
     lock = files.locked() if files else nullcontext()
     # The lock comes first, so that a second process changes nothing before it is refused.
     with (
@@ -201,16 +210,6 @@ def train(
     return run.history
 
 
-def _make_files(
-    folder: str | Path, settings: dict, every_seconds: float, recorded: Arrays | None
-) -> RunFiles:
-    """The files of a run, with the margins of all samples where they are to be recorded."""
-    margins = None
-    if recorded is not None:
-        margins = SampleMargins(Path(folder), len(recorded), settings["data"])
-    return RunFiles(folder, settings, every_seconds=every_seconds, margins=margins)
-
-
 def _end_early(run: Run, how: str, folder: str | Path | None, display: Progress) -> History:
     """Put an interrupted run back to its last accepted epoch, and save it.
 
@@ -230,20 +229,12 @@ def _end_early(run: Run, how: str, folder: str | Path | None, display: Progress)
     return history
 
 
-def _check_checkpointing(
-    checkpoint_dir: str | Path | None, checkpoint_seconds: float, resume: str
-) -> float:
+def _check_checkpointing(folder: object, seconds: float, resume: str) -> float:
     """The least seconds between two checkpoints. Raises ArgumentError for what is out of range."""
-    check_instance(
-        "checkpoint_dir",
-        checkpoint_dir,
-        (str, os.PathLike),
-        'a folder such as "runs/mine"',
-        optional=True,
-    )
-    seconds = check_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
+    kinds = (str, os.PathLike)
+    check_instance("checkpoint_dir", folder, kinds, 'a folder such as "runs/mine"', optional=True)
     check_choice("resume", resume, ("auto", "never"))
-    return seconds
+    return check_number("checkpoint_seconds", seconds, at_least=0, infinite=True)
 
 
 def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:
@@ -257,13 +248,3 @@ def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None
             return
         left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
         run.epoch(partial(show_row, display, run.history.rows[-1], min(left, default=None)))
-
-
-def _require_several_passes(data):
-    """The data, if they can be read more than once; raises DataError for a generator."""
-    if isinstance(data, Iterator):
-        raise DataError(
-            "Training reads the data once per epoch, and a generator can be read only once. Pass"
-            " (X, y) or a DataLoader."
-        )
-    return data
