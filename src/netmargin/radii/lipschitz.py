@@ -78,10 +78,10 @@ def _list_parts(net: nn.Module) -> list[nn.Module]:
 def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     """Bound the L2 Lipschitz constants of the score gaps Phi_y - Phi_j of a chain of layers.
 
-    The bound is the product of the norms of the layers, consecutive linear ones taken as one map;
-    the last one counts by its rows' differences. Norms are exact to 1e-9 and the rounding of layers
-    that are multiplied out, except for convolutions too large to be written out, which are bounded
-    through their Fourier transform.
+    A gap over its constant is a radius within which it stays positive. The bound is the product of
+    the norms of the layers, consecutive linear ones taken as one map; the last one counts by its
+    rows' differences. Norms are exact to 1e-9 and the rounding of layers that are multiplied out;
+    convolutions too large to be written out are bounded through their Fourier transform.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     if isinstance(layer, _MOVING):
         return 1.0
     if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
-        return _compute_batch_norm_constant(layer)
+        return _scales_of_batch_norm(layer).max().item() * _ROUNDING
     if isinstance(layer, nn.Linear):
         return _matrix_norm(layer.weight if outputs <= inputs else layer.weight.T)
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
@@ -284,11 +284,6 @@ def _bound_by_fourier(layer: nn.Conv2d) -> float:
     growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
     norms = [torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)]
     return max(norms) * growth * _ROUNDING * largest + _LEAST
-
-
-def _compute_batch_norm_constant(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> float:
-    """Compute the largest factor by which a batch norm with stored statistics scales a channel."""
-    return _scales_of_batch_norm(layer).max().item() * _ROUNDING
 
 
 def _scales_of_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> Tensor:

@@ -127,29 +127,30 @@ class NewtonSystem:
         sides -= twist_sides(at.sides, side_change, self.side_inverse)
         slack = wanted_slack - at.slack - at.slack * kappa / at.kappa
         mu_slack = mu_right - at.mu_slack - at.mu_slack * z[-1] / at.mu
-        return Direction(theta, z[-1], z[-2], tau, kappa, S, side_change, X, sides, slack, mu_slack)
+        return Direction(theta, z[-1], z[-2], tau, kappa, X, sides, slack, mu_slack, S, side_change)
 
     def longest_steps(self, direction: Direction) -> tuple[float, float]:
         """The steps to the boundary, of the moments and of the multipliers, at most 1 each."""
-        program, at = self.program, self.at
-        half = self.half
-        least = [_least_eigenvalue(half, direction.S)]
-        least.append(least_of_sides(self.side_inverse, direction.side_change)[program.open].min())
-        least.append((direction.kappa / at.kappa)[program.open].min())
-        least.append(direction.mu / at.mu)
-        dual = _longest(least)
+        at, open_ = self.at, self.program.open
+        dual = _longest(
+            _least_eigenvalue(self.half, direction.S),
+            least_of_sides(self.side_inverse, direction.side_change)[open_].min(),
+            (direction.kappa / at.kappa)[open_].min(),
+            direction.mu / at.mu,
+        )
         if not hasattr(self, "moment_half"):
             factor = np.linalg.cholesky(at.X)
             self.moment_half = solve_triangular(
                 factor, np.eye(len(factor)), lower=True, check_finite=False
             )
             self.moment_side_inverse = invert_sides(at.sides)
-        half = self.moment_half
-        least = [_least_eigenvalue(half, direction.X)]
-        least.append(least_of_sides(self.moment_side_inverse, direction.sides)[program.open].min())
-        least.append((direction.slack / at.slack)[program.open].min())
-        least.append(direction.mu_slack / at.mu_slack)
-        return _longest(least), dual
+        primal = _longest(
+            _least_eigenvalue(self.moment_half, direction.X),
+            least_of_sides(self.moment_side_inverse, direction.sides)[open_].min(),
+            (direction.slack / at.slack)[open_].min(),
+            direction.mu_slack / at.mu_slack,
+        )
+        return primal, dual
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -180,7 +181,7 @@ def _least_eigenvalue(half: np.ndarray, change: np.ndarray) -> float:
     return float(np.linalg.eigvalsh(half @ change @ half.T)[0])
 
 
-def _longest(least: list) -> float:
+def _longest(*least: float) -> float:
     """The step at which the least of relative eigenvalues reaches -1, cut above a full step."""
     worst = min(least)
     return min(1.0 / STEP, -1.0 / worst) if worst < 0 else 1.0 / STEP

@@ -17,23 +17,6 @@ _ONE = slice(0, 1)
 
 
 @dataclass
-class Direction:
-    """Changes of an iterate; S and `side_change` are those of the matrices of the multipliers."""
-
-    theta: np.ndarray
-    mu: float
-    sigma: float
-    tau: np.ndarray
-    kappa: np.ndarray
-    S: np.ndarray
-    side_change: np.ndarray
-    X: np.ndarray
-    sides: np.ndarray
-    slack: np.ndarray
-    mu_slack: float
-
-
-@dataclass
 class Iterate:
     """Multipliers and moments of one iteration."""
 
@@ -49,17 +32,18 @@ class Iterate:
 
     def move(self, by: "Direction", primal: float, dual: float) -> "Iterate":
         """Take a step of each kind along a direction."""
-        return Iterate(
-            self.theta + dual * by.theta,
-            self.mu + dual * by.mu,
-            self.sigma + dual * by.sigma,
-            self.tau + dual * by.tau,
-            self.kappa + dual * by.kappa,
-            self.X + primal * by.X,
-            self.sides + primal * by.sides,
-            self.slack + primal * by.slack,
-            self.mu_slack + primal * by.mu_slack,
-        )
+        steps = dict.fromkeys(("theta", "mu", "sigma", "tau", "kappa"), dual)
+        steps |= dict.fromkeys(("X", "sides", "slack", "mu_slack"), primal)
+        moved = {name: getattr(self, name) + h * getattr(by, name) for name, h in steps.items()}
+        return Iterate(**moved)
+
+
+@dataclass
+class Direction(Iterate):
+    """Changes of an iterate, and of the matrices of the multipliers."""
+
+    S: np.ndarray
+    side_change: np.ndarray
 
 
 @dataclass(frozen=True)
