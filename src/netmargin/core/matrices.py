@@ -20,8 +20,8 @@ _MANY_SAMPLES = 5_000
 and solvers take minutes.
 """
 _LARGEST_SIZE = 1e150
-"""Inputs up to this size, and down to its inverse, have squares within float64 (1e308), with room
-for sums of them.
+"""Inputs up to this size, and down to its inverse, have squares within float64 (1e308), and so
+have sums of them.
 """
 
 
@@ -159,8 +159,8 @@ def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def floor_to_powers(sizes) -> np.ndarray:
-    """The powers of 2 up to these sizes >= 0, of any shape; dividing by them rounds nothing. For 0
-    it is 1/2.
+    """The powers of 2 up to these sizes >= 0, of any shape (1/2 for 0); dividing by them rounds
+    nothing.
     """
     return np.ldexp(1.0, np.frexp(sizes)[1] - 1)
 

@@ -78,18 +78,14 @@ def ntk(
 
     Parameters
     ----------
-    X : array_like, shape (n, d)
-        Inputs.
-    X2 : array_like, shape (m, d), or None, default None
-        Other inputs; X itself by default.
+    X, X2 : array_like
+        Inputs (n, d) and (m, d), as of `arc_cosine`.
     r_w : float, default 1.0
         Scale of the output weights at initialization.
     r_u : float, default 1.0
         Scale of the input weights at initialization.
-    bias : bool, default True
-        Whether every input gets a last coordinate 1.
-    dtype : {float64, float32}, default float64
-        Type of the result, which is computed in float64: half the memory, 7 digits.
+    bias, dtype : optional
+        As of `arc_cosine`.
 
     Returns
     -------

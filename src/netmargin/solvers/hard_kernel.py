@@ -19,6 +19,10 @@ _REFINEMENTS = 8
 """Newton steps with outputs in longer floats: two reach the last digits, where roundings of the
 weights decide, and the best of the others is kept.
 """
+_RESCALED = 1e-9
+"""Weights change their scale by this from step to step, so that each step rounds them anew; a norm
+of 1 stays one to 1e-8.
+"""
 _UNDERFLOW = 2.0**-1000
 """More than all that underflows in a product with a kernel, whose largest entry is within 1e60."""
 
@@ -200,7 +204,7 @@ def _refine(
     """
     best, least = (a, 0.0, np.inf), np.inf
     sums = 1 + bound_sums(len(y))
-    for _ in range(_REFINEMENTS):
+    for k in range(_REFINEMENTS):
         outputs, errors = matrix.multiply_extended(y * a)
         outputs = y * outputs
         square = float(a @ (outputs + errors)) * sums
@@ -213,5 +217,5 @@ def _refine(
         free = np.full(len(y), np.inf)
         if gap <= tol or not take_newton_step(matrix.values, y, a, slacks, free):
             break
-        a /= norm
+        a /= norm * (1 + _RESCALED * k)
     return best

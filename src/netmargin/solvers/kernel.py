@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -132,9 +133,8 @@ def f2_max_margin(
     """
     bias = check_flag("bias", bias)
     formula = f"kernel_soft_margin(kernels.arc_cosine(X, bias={bias}), y, C={{C:g}})"
-    return _solve_homogeneous(
-        lambda A, B: arc_cosine(A, B, bias=False), X, y, bias, formula, tol, time_limit
-    )
+    kernel = partial(arc_cosine, bias=False)
+    return _solve_homogeneous(kernel, X, y, bias, formula, tol, time_limit)
 
 
 def ntk_max_margin(
@@ -154,20 +154,14 @@ def ntk_max_margin(
 
     Parameters
     ----------
-    X : array_like of shape (n, d)
-        Inputs; computations are in float64.
-    y : array_like of shape (n,)
-        Labels {-1, +1} or {0, 1}.
+    X, y : array_like
+        Inputs (n, d) and labels (n,), as of `f2_max_margin`.
     r_w : float, default 1.0
         Initial scale of the second layer, finite.
     r_u : float, default 1.0
         Initial scale of the first layer, finite.
-    bias : bool, default True
-        Whether the neurons have a bias.
-    tol : float, default 1e-6
-        Relative gap between margin and upper bound up to which the status is OPTIMAL.
-    time_limit : float, optional
-        Seconds after which the best bracket so far is returned, as in `kernel_max_margin`.
+    bias, tol, time_limit : optional
+        As of `f2_max_margin`.
 
     Returns
     -------
@@ -194,13 +188,12 @@ def ntk_max_margin(
     formula = (
         f"kernel_soft_margin(kernels.ntk(X, r_w={r_w:g}, r_u={r_u:g}, bias={bias}), y, C={{C:g}})"
     )
-    return _solve_homogeneous(
-        lambda A, B: ntk(A, B, r_w=r_w, r_u=r_u, bias=False), X, y, bias, formula, tol, time_limit
-    )
+    kernel = partial(ntk, r_w=r_w, r_u=r_u, bias=False)
+    return _solve_homogeneous(kernel, X, y, bias, formula, tol, time_limit)
 
 
 def _solve_homogeneous(
-    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    kernel: Callable[..., np.ndarray],
     X,
     y,
     bias: bool,

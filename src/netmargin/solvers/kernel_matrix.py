@@ -31,22 +31,13 @@ def bound_sums(count: int, entry_error: float = 0.0) -> float:
 
 @dataclass(frozen=True)
 class KernelMatrix(Record):
-    """A positive semidefinite kernel matrix, scale * values.
+    """A positive semidefinite kernel matrix, scale * values (n, n).
 
-    Attributes
-    ----------
-    values : ndarray, shape (n, n)
-        float64, or float32 where `compute` is given.
-    scale : float
-        The unit of the values.
-    compute : callable, optional
-        Of V (n, k), the product of the kernel and V in float64, for values that are less exact.
-    exact : bool
-        Whether the values are the kernel to the last digit, as those that a caller gives: what is
-        computed from inputs is rounded by more than longer floats could tell.
-    entry_error : float
-        What an entry K_ij is off by at most, relative to the root of K_ii K_jj; with `compute`, an
-        entry that it multiplies by.
+    The values are float64, or float32 where `compute` is given: of V (n, k), the product of the
+    kernel and V in float64. `exact` says whether they are the kernel to the last digit, as those
+    that a caller gives: what is computed from inputs is rounded by more than longer floats could
+    tell. `entry_error` is what an entry K_ij is off by at most, relative to the root of K_ii K_jj;
+    with `compute`, an entry that it multiplies by.
     """
 
     values: np.ndarray

@@ -1,4 +1,4 @@
-"""What the doors of the kernel solvers check, and what a single sample proves."""
+"""What public functions check of a kernel, and what a single sample proves."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ _ABSOLUTE_SYMMETRY = 1e-12
 _WITH_COPY = 1.5
 """Memory of a kernel and of its largest copy, of .7 of the samples, over that of the kernel."""
 _ENTRIES_AT_ONCE = 1 << 23
-"""Entries of a kernel that are computed between two looks at the clock, a fraction of a second."""
+"""Entries of a kernel that are computed before the clock is read again, a fraction of a second."""
 
 
 def require_kernel_memory(n: int, size: int, remedy: str) -> None:
@@ -53,12 +53,8 @@ def compute_kernel(
 
 def validate_kernel(K, y) -> tuple[KernelMatrix, np.ndarray]:
     """Check that K is a kernel matrix (n, n) with labels y (n,), which are returned in {-1, +1}.
-    Where K is symmetric but for rounding, the mean of it and its transpose is taken.
-
-    Raises
-    ------
-    DataError
-        For other shapes, NaN, an asymmetric matrix or a clearly negative eigenvalue.
+    Where K is symmetric but for rounding, the mean of it and its transpose is taken. Raises
+    DataError for other shapes, NaN, an asymmetric matrix or a clearly negative eigenvalue.
     """
     data = binary_data(K, y, bias=False)
     K, n = data.Z, len(data)

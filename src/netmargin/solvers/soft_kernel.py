@@ -55,11 +55,8 @@ def kernel_soft_margin(
 
     Parameters
     ----------
-    K : array_like of shape (n, n)
-        Symmetric positive semidefinite kernel matrix; computations are in float64. Where rounding
-        leaves it asymmetric, the mean of it and its transpose is what is solved and judged.
-    y : array_like of shape (n,)
-        Labels {-1, +1} or {0, 1}.
+    K, y : array_like
+        Kernel matrix (n, n) and labels (n,), as of `kernel_max_margin`.
     C : float, default 1.0
         Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC` (which fits an intercept). 1 /
         mean K_nn lets a sample with full weight move its own output by 1.

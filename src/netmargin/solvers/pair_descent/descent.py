@@ -20,7 +20,8 @@ _COPIED = 0.7
 """Part of the samples up to which the kernel of those that move is copied: shorter rows repay it.
 """
 _PART_OF_GAP = 0.01
-"""Part of the gap of all samples to which those that move descend before all are looked at."""
+"""Part of the gap of all samples to which those that move descend before all slacks are renewed.
+"""
 _STEPS_PER_SAMPLE = 6
 """Steps for each sample that moves in a round; what takes more is for Newton's method. At C = 1 a
 problem takes one to three.
@@ -55,16 +56,7 @@ _NOTHING_COPIED: Part = (np.zeros(0, dtype=int), np.zeros((0, 0)))
 class Descent:
     """The weights a of the samples and their slacks g = 1 - y_n f(x_n), f = sum_n y_n a_n k(x_n, .)
 
-    Parameters
-    ----------
-    K : ndarray, shape (n, n)
-        Symmetric positive semidefinite kernel matrix, C-contiguous, float32 or float64.
-    y : ndarray, shape (n,)
-        Labels -1.0 and +1.0.
-    caps : ndarray, shape (n,)
-        The largest weights; all infinite for a hard margin.
-    start : ndarray, shape (n,)
-        Weights to begin with.
+    Arguments are those of `descend`; `start` (n,) are weights to begin with.
     """
 
     def __init__(self, K: np.ndarray, y: np.ndarray, caps: np.ndarray, start: np.ndarray):
@@ -179,25 +171,12 @@ def descend(
 ) -> float:
     """Minimize a'(yy' * K)a / 2 - sum a over 0 <= a <= caps.
 
-    Parameters
-    ----------
-    K : ndarray, shape (n, n)
-        Symmetric positive semidefinite kernel matrix, C-contiguous, float32 or float64.
-    y : ndarray, shape (n,)
-        Labels -1.0 and +1.0.
-    caps : ndarray, shape (n,)
-        The largest weights; all infinite for a hard margin, which need not exist.
-    weights : ndarray, shape (n,)
-        Weights to begin with, for instance 0; afterwards the best that were found, at Ctrl-C too.
-    tol : float
-        The relative gap at which it ends.
-    deadline : float, default infinity
-        The moment of `time.monotonic` at which it ends.
-
-    Returns
-    -------
-    float
-        The relative gap of these weights, up to the rounding of K; it may be above `tol`.
+    K (n, n) is a symmetric positive semidefinite kernel matrix, C-contiguous, float32 or float64; y
+    (n,) are labels -1.0 and +1.0; `caps` (n,) the largest weights, all infinite for a hard margin,
+    which need not exist. `weights` (n,) are those to begin with, for instance 0, and afterwards the
+    best that were found, at Ctrl-C too. It ends at a relative gap of `tol`, or at `deadline`, a
+    moment of `time.monotonic`. Returns the relative gap of the weights, up to the rounding of K; it
+    may be above `tol`.
 
     Source: Steinwart, Hush, Scovel 2011, for the steps of two samples.
     """
