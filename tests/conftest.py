@@ -65,15 +65,10 @@ def separated(digits):
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked slow
 def pytest_collection_modifyitems(items):
     for item in items:
-        # All that read the quick ledger, a fixture of a minute, and the cases that a test calls slow.
         cases = tuple(case for mark in item.iter_markers("slow_cases") for case in mark.args)
-        if "ledger" in getattr(item, "fixturenames", ()) or (
-            cases and item.name.partition("[")[2].startswith(cases)
-        ):
+        if cases and item.name.partition("[")[2].startswith(cases):
             item.add_marker(pytest.mark.slow)
-        name = item.nodeid.removeprefix("tests/")
-        # Tests of one file that share a fixture of minutes go to one process (pytest-xdist 3.8 forgets that with
-        # pytest 9.2: its issue 1386; each process then computes the fixture, which only takes longer).
-        for file in ("test_papers.py", "test_ledger.py"):
-            if name.startswith(file):
-                item.add_marker(pytest.mark.xdist_group(file))
+        # Figures that share runs go to one process (pytest-xdist 3.8 forgets that with pytest 9.2: its issue 1386;
+        # each process then computes the runs, which only takes longer).
+        if item.nodeid.startswith("tests/test_papers.py"):
+            item.add_marker(pytest.mark.xdist_group("test_papers.py"))

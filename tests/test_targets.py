@@ -100,7 +100,7 @@ def test_node_bounds_are_above_what_an_ascent_in_the_node_reaches():
     check_nodes(60, seed=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_thousand_node_bounds_are_above_what_an_ascent_in_the_node_reaches():
     check_nodes(1000, seed=1)
 
@@ -148,10 +148,16 @@ def test_leaves_that_stay_above_the_target_are_the_bound(monkeypatch):
     assert best * (1 - 1e-9) <= tree.upper_bound < 1.05 * best
 
 
-@pytest.mark.slow
-def test_no_bound_of_200_trees_is_below_what_long_ascents_reach():
-    random = np.random.default_rng(5)
-    for _ in range(200):
+@pytest.mark.parametrize(
+    ("trees", "seed"),
+    [
+        pytest.param(25, 5, marks=pytest.mark.slow),
+        pytest.param(200, 6, marks=pytest.mark.nightly),
+    ],
+)
+def test_no_bound_of_a_tree_is_below_what_long_ascents_reach(trees, seed):
+    random = np.random.default_rng(seed)
+    for _ in range(trees):
         X, c = draw_problem(random, n=int(random.integers(10, 40)))
         starts = random.normal(size=(1000, X.shape[1]))
         _, values = price_locally(X, c, starts, count=4, steps=300)
