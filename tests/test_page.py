@@ -844,7 +844,8 @@ def test_what_was_proved_quickly_says_what_proves_more():
     flip = distance(np.sort(radii.upper)[19])
     assert page.overview.tiles[1].after == f" / flip found {flip}"
     assert page.overview.tiles[1].text == (
-        "Median, wrong ones as 0: no smaller change (in L2) flips the answer. The truth lies between."
+        "Median, wrong ones as 0: for half of them no smaller change (in L2) flips the answer."
+        " The truth lies between."
     )
     for changed, said in (
         ({"effort": "quick"}, 'effort="standard") proves more.'),

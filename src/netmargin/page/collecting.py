@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core.records import short_repr
 from ..errors import ArgumentError, DataError
-from ..homogeneity import Homogeneity
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
 from ..nets.arrays import Arrays
@@ -66,62 +65,49 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         for key, argument, samples in (("heldout", "heldout", heldout), ("training", "data", data))
         if samples is not None
     }
-    _order_texts(options.texts, [len(own) for _, own in opened.values()])  # before any work
+    texts = _order_texts(options.texts, [len(own) for _, own in opened.values()])
     if len(given.models) > 1:  # each net takes inputs by name in its own way
         given.models = {
             name: open_split("data", own, data)[0] for name, own in given.models.items()
         }
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
-    first, _ = next(batches(next(iter(arrays.values())), _BATCH, model))
+    samples = next(iter(arrays.values()))
+    first, _ = next(batches(samples, _BATCH, model))
     with fitting_threads(work_of(model, first)):
-        homogeneity = analyse_net(model, next(iter(arrays.values())))
+        homogeneity = analyse_net(model, samples)
         splits = tuple(
-            measure_split(key, model, samples, homogeneity, names.names)
-            for key, samples in arrays.items()
+            measure_split(key, model, own, homogeneity, names.names) for key, own in arrays.items()
         )
-        return _join(given, options, title, model, homogeneity, splits, names, arrays)
-
-
-def _join(
-    given: Given,
-    options: Options,
-    title: str,
-    model: nn.Module,
-    homogeneity: Homogeneity,
-    splits: tuple[Measured, ...],
-    names: ClassNames,
-    arrays: Mapping[str, Arrays],
-) -> Facts:
-    """The facts of a net that was measured, and of the records about it."""
-    training = next((split for split in splits if split.key == "training"), None)
-    layer = token_layer(model, splits[0].X)
-    where = None
-    if layer is not None:
-        where = next(name for name, part in model.named_modules() if part is layer)
-    inputs = describe_inputs(
-        [split.X for split in splits], options.texts, options.feature_names, where
-    )
-    comparison, distances = _compare(given, options, splits, arrays)
+        layer = token_layer(model, samples.X)
+        where = next((name for name, part in model.named_modules() if part is layer), None)
+        known = _link_records(given, title, splits)
+        known["comparison"], distances = _compare(given, options, splits, arrays)
+    X = [split.X for split in splits]
     return Facts(
         title=title,
         names=names,
         call=options.call,
         model=model,
         homogeneity=homogeneity,
-        inputs=inputs,
+        inputs=describe_inputs(X, options.texts, options.feature_names, where),
         splits=splits,
-        texts=_order_texts(options.texts, [split.n for split in splits]),
-        certificate=(
-            None if given.certificate is None else link_certificate(given.certificate, training)
-        ),
-        radii=_link_all_radii(given, title, splits),
-        history=given.history,
-        label_errors=(
-            None if given.label_errors is None else link_labels(given.label_errors, training)
-        ),
-        comparison=comparison,
+        texts=texts,
         net_distances=distances,
+        **known,
     )
+
+
+def _link_records(given: Given, title: str, splits: tuple[Measured, ...]) -> dict[str, Any]:
+    """The records that were given, each checked to be about the data of the page."""
+    training = next((split for split in splits if split.key == "training"), None)
+    certificate, labels = given.certificate, given.label_errors
+    return {
+        "certificate": certificate and link_certificate(certificate, training),
+        "radii": _link_all_radii(given, title, splits),
+        "history": given.history,
+        "label_errors": labels and link_labels(labels, training),
+        "comparison": given.comparison,
+    }
 
 
 def _link_all_radii(
@@ -132,7 +118,7 @@ def _link_all_radii(
     Raises ArgumentError for radii of a net that is not on the page.
     """
     for name in given.radii:
-        if name and name not in given.models:
+        if given.models and name and name not in given.models:
             raise ArgumentError(
                 f"records holds radii of {name!r}, and the page has {', '.join(given.models)}. Name"
                 " radii like their nets."
@@ -160,16 +146,8 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
         given.comparison,
     )
     title = ", ".join(type(record).__name__ for record in found if record is not None)
-    return Facts(
-        title=title,
-        names=ClassNames(options.class_names),
-        call=options.call,
-        certificate=given.certificate,
-        radii=tuple(link_radii(name, report, ()) for name, report in given.radii.items()),
-        history=given.history,
-        label_errors=given.label_errors,
-        comparison=given.comparison,
-    )
+    names = ClassNames(options.class_names)
+    return Facts(title, names, options.call, **_link_records(given, title, ()))
 
 
 def _compare(

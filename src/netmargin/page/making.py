@@ -80,15 +80,14 @@ def page(
     feature_names: Sequence[str] | None = None,
     texts: Sequence[str] | Sequence[Sequence[str]] | None = None,
 ) -> PageFile:
-    """Write everything about one net, or several side by side, to one file for the browser.
+    """Write a file to open in a browser: all that is known of one net, or of several side by side.
 
-    The file holds all it needs, and loads nothing from a network. It shows how often the net is
-    right and how close a call that is, the samples nearest to the boundary, which classes are close
-    to each other, and which parts of the net can be scaled freely; with records also how much
-    change it can stand, which training samples carry the decision, which labels may be wrong, how
-    far training has come, and how it compares with other nets. What is not given and not cheap is
-    not computed: the last line of the page says what adds it. Numbers that are proved, measured and
-    estimated are told apart by words.
+    See how often the net is right and how close a call that is, look at the samples nearest to the
+    boundary, and see which classes are close to each other and which layers can be scaled freely;
+    with records also how much change it can stand, which training samples carry the decision, which
+    labels may be wrong, how far training has come, and which net is better. What is not given and
+    not cheap is not computed: the last line of the page says what adds it. Words tell what is
+    proved, measured and estimated. The file loads nothing from a network.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ def _radius_tile(facts: Facts) -> Tile | None:
     if not 0 < middle < math.inf:
         return None
     wrong = ", wrong ones as 0" if bool((report.q[:examined] <= 0).any()) else ""
-    text = f"Median{wrong}: no smaller change (in L2) flips the answer."
+    text = f"Median{wrong}: for half of them no smaller change (in L2) flips the answer."
     after = ""
     if report.attacks and math.isfinite(flip):
         after = f" / flip found {distance(flip)}"

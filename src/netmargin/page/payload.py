@@ -230,7 +230,7 @@ class Support:
     """Section 5, which training samples carry the decision.
 
     The gauge is the relative epsilon. The curve has `k` samples, heaviest first, and their `share`
-    of the weight in percent; `half` of them carry half of it.
+    of the weight in percent.
     """
 
     takeaway: str
@@ -240,7 +240,6 @@ class Support:
     gauge_text: str
     rebuilt: str
     next_step: str
-    half: int
     count: int
     heaviest: tuple[SupportSample, ...]
     curve: Columns = field(metadata=sent("support"))

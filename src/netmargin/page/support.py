@@ -38,7 +38,6 @@ def write_support(facts: Facts) -> Support | None:
         rebuilt=f"Here {percent(gap)} of the length of the weights is left unexplained.",
         next_step="nm.maximize_margin(model, data)" * (gap >= _CLOSE and facts.ascends),
         curve=_draw_curve(cumulative, certificate.samples),
-        half=half,
         count=len(order),
         heaviest=_list_heaviest(facts, order[:_SHOWN].tolist(), weights),
     )
