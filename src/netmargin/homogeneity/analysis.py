@@ -18,7 +18,7 @@ from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
 from .follower import Follower
 from .measurements import Measurements
-from .samples import count_as_it_is_samples, count_samples, find_inputs
+from .samples import count_as_it_is_samples, count_samples, find_inputs, is_expensive
 from .stored_statistics import describe_statistics
 from .trace import Trace
 from .validation import observe, settle
@@ -123,7 +123,8 @@ def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
         trace.statistics,
     )
     numbers = trace.numbers / count_samples(measured.traced)
-    measured.measure_as_it_is_on(count_as_it_is_samples(numbers))
+    expensive = is_expensive(model, numbers)
+    measured.measure_as_it_is_on(count_as_it_is_samples(numbers), expensive=expensive)
     del trace  # and with it all values of the pass, before more are computed
     answer = settle(derivation, measured)
     answer = replace(answer, notes=(*notes, *answer.notes))

@@ -66,8 +66,8 @@ class Homogeneity(Record):
         parameters of `groups` are halved, which makes epsilons weigh most; with casts also where
         they are doubled, and at independent factors between for the groups. Without epsilons and
         casts the miss at independent factors from 1/100 to 100: 0 or rounding. It is measured in
-        float64, and at most 0.01, or the net is not called homogeneous. None where there is no
-        order.
+        float64; for large nets with epsilons in float32, whose rounding (about 1e-6) it includes.
+        At most 0.01, or the net is not called homogeneous. None where there is no order.
     samples : int
         The number of samples on which `deviation` was measured.
     epsilons : tuple of Epsilon

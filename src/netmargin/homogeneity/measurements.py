@@ -51,11 +51,15 @@ class Measurements:
             self.more = repeat_first_sample(self.traced)
         self._as_it_is = self.more
         # Set where the samples say nothing (blank images), and noise is added to them.
-        self._blank = False
+        self._blank = self._expensive = False
         self._probes: dict[bool, tuple[tuple, ScalingProbe]] = {}
 
-    def measure_as_it_is_on(self, count: int) -> None:
-        """Measure the net with its epsilons and casts on so many samples, if there are as many."""
+    def measure_as_it_is_on(self, count: int, *, expensive: bool = False) -> None:
+        """Measure the net with its epsilons and casts on so many samples, if there are as many.
+
+        expensive : whether that is done in float32, whose rounding is far below the 1% that count.
+        """
+        self._expensive = expensive
         if count_samples(self.more) > count_samples(self.traced) and count > 0:
             self._as_it_is = take_samples(self.model, self._x, count)
 
@@ -115,6 +119,7 @@ class Measurements:
         """
         x = generic_inputs(self._as_it_is) if self._blank else self._as_it_is
         kept = {"neglected": tuple(neglected), "rounding": casts}
+        kept["double"] = not self._expensive or bool(neglected or answer.casts)
         probe = self._reuse_probe(answer, x, as_it_is=True, **kept)
         if probe.silent:  # such as a last layer that starts at 0
             probe = self.probe(answer, x, **kept)

@@ -19,7 +19,9 @@ between ...
 """
 _AS_IT_IS_NUMBERS = 2**20
 """... as many samples are taken as make the net compute so many numbers: in float64 that takes some
-hundredths of a second, less than what else `analyse` does.
+hundredths of a second, less than what else `analyse` does. Nets with more, weights and numbers for
+the least number of samples together, are measured in float32: float64 takes about five times as
+long.
 """
 
 
@@ -89,6 +91,12 @@ def count_as_it_is_samples(numbers: float) -> int:
     """Decide on how many samples a net that computes so many numbers for each is measured."""
     least, most = _AS_IT_IS_SAMPLES
     return int(min(max(_AS_IT_IS_NUMBERS / max(numbers, 1), least), most))
+
+
+def is_expensive(model: nn.Module, numbers: float) -> bool:
+    """Whether a float32 net of so many numbers for a sample is not measured in float64."""
+    total = numbers * _AS_IT_IS_SAMPLES[0] + sum(p.numel() for p in model.parameters())
+    return device_and_dtype(model)[1] == torch.float32 and total > _AS_IT_IS_NUMBERS
 
 
 def repeat_first_sample(x):

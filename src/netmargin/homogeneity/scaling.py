@@ -43,7 +43,7 @@ show, small enough that the net stays like the one given.
 
 
 class ScalingProbe:
-    """Evaluates a model with its parameters scaled, in float64.
+    """Evaluates a model with its parameters scaled.
 
     x : a batch of inputs.
     neglected : the epsilons that are made negligible.
@@ -52,6 +52,7 @@ class ScalingProbe:
     seed : of the generic point, and of what the forward pass draws.
     zeroed : names of parameters that are set to 0.
     statistics : the buffers that follow the parameters, with the exponents with which they do.
+    double : compute in float64; else in the type of the parameters, where nothing is neglected.
     """
 
     def __init__(
@@ -65,18 +66,16 @@ class ScalingProbe:
         seed: int = 0,
         zeroed: Iterable[str] = (),
         statistics: Mapping[str, Degree] | None = None,
+        double: bool = True,
     ):
         self._model, self._seed, self._rounding = model, seed, rounding
-        self._x, self._statistics, self._path = (
-            map_floating(Tensor.double, x),
-            statistics or {},
-            ModulePath(),
-        )
+        self._x, self._path = map_floating(Tensor.double, x) if double else x, ModulePath()
+        self._statistics, self._double = statistics or {}, double
         self._neglected = frozenset((epsilon.where, epsilon.value) for epsilon in neglected)
         self._precision = torch.finfo(device_and_dtype(model)[1]).eps
         # Copies, which are scaled in place.
-        self._parameters = {n: _copy(p) for n, p in model.named_parameters()}
-        self._buffers = {n: _copy(b) for n, b in model.named_buffers()}
+        self._parameters = {n: _copy(p, double) for n, p in model.named_parameters()}
+        self._buffers = {n: _copy(b, double) for n, b in model.named_buffers()}
         if not as_it_is:
             generator = torch.Generator().manual_seed(seed)
             for name, size in _typical_sizes(self._parameters).items():
@@ -108,7 +107,8 @@ class ScalingProbe:
             )
         # Hooks cost time; only epsilons are told apart by their module.
         following = self._path.following(self._model) if self._neglected else nullcontext()
-        mode = Float64Mode(self._path, self._neglected, self._precision, self._rounding)
+        in_float64 = Float64Mode(self._path, self._neglected, self._precision, self._rounding)
+        mode = in_float64 if self._double else nullcontext()
         # In place and back: copies of millions of weights would cost more than the forward pass.
         for name, factor in factors.items():
             self._parameters[name].mul_(factor)
@@ -174,9 +174,9 @@ def generic_inputs(x):
     return map_floating(add_noise, x)
 
 
-def _copy(values: Tensor) -> Tensor:
-    """Copy a tensor, in float64 if it holds floating numbers."""
-    dtype = torch.float64 if values.is_floating_point() else values.dtype
+def _copy(values: Tensor, double: bool) -> Tensor:
+    """Copy a tensor, in float64 if that is asked for and it holds floating numbers."""
+    dtype = torch.float64 if double and values.is_floating_point() else values.dtype
     return values.detach().to(dtype, copy=True)
 
 
