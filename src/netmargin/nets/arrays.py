@@ -15,14 +15,10 @@ from .whole_tensors import are_finite
 
 @dataclass(frozen=True)
 class Arrays:
-    """A whole data set in memory, checked.
+    """A whole data set in memory, checked: finite inputs and labels that are whole numbers.
 
-    Attributes
-    ----------
-    X : Tensor of shape (N, ...), or NamedInputs of N rows
-        Inputs, finite, of the dtype and on the device that they were given.
-    y : Tensor, shape (N,)
-        Labels, whole numbers.
+    X is a tensor (N, ...) or `NamedInputs` of N rows, of the type and on the device that it was
+    given; y is a tensor (N,).
     """
 
     X: Any
