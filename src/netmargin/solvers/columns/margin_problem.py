@@ -35,6 +35,10 @@ _PATIENCE, _PROGRESS = 6, 1e-3
 """Rounds without a gap that is relatively smaller by that much, after which search is taken to be
 exhausted and a proof is tried; also the proofs that may fail to help before the run ends.
 """
+_MOST_UNSEPARATED = 100
+"""Rounds that may pass before samples are separated, at most as many as samples: each brings a
+neuron or more, and n neurons separate n samples.
+"""
 _FIRST_PROOF_GAP, _NEXT_PROOF_GAP = 0.03, 0.3
 """Above rank 4 branch and bound is tried for a moment once the gap is 3%, where few activation
 patterns remain open, and again each time the gap fell to 0.3 of what it was: a few times in all.
@@ -128,7 +132,9 @@ class MarginProblem(DualSearch):
         self._last_dual = self.restricted.solve(self.deadline)
         self.consider_centre(self.centre, 0.0)
         self._gap = 1 - self.t / self.local_upper if self.local_upper > 0 else 0.0
-        self._patience.count_round(self._gap)
+        # Before the neurons separate the samples the gap is 1, whatever a round brings.
+        if self.t > ZERO_MARGIN or self._rounds > min(len(self.Z), _MOST_UNSEPARATED):
+            self._patience.count_round(self._gap)
         self._concluding = (
             self._gap <= 0.5 * self.tol
             or self._patience.is_over
