@@ -135,6 +135,10 @@ def test_patience_counts_rounds_without_progress():
     patience.reset()
     patience.count_round(7.0)
     assert patience.idle == 0
+    patience = Patience(2, 0.1)
+    for value in (1.0, -0.5, -0.5, -0.5):  # a gap below 0 by rounding is no progress for ever
+        patience.count_round(value)
+    assert patience.is_over
 
 
 PACKAGE = str(Path(engine.__file__).parent)

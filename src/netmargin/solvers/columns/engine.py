@@ -168,8 +168,9 @@ class Patience:
         self.idle, self._least = 0, math.inf
 
     def count_round(self, value: float) -> None:
-        """Take the number of one more round."""
-        self.idle = 0 if value < self._least * (1 - self._progress) else self.idle + 1
+        """Take the number of one more round; rounding may make it negative."""
+        fell = value < self._least * (1 - math.copysign(self._progress, self._least))
+        self.idle = 0 if fell else self.idle + 1
         self._least = min(value, self._least)
 
     @property
