@@ -41,14 +41,28 @@ def shared_arguments():
                 yield pytest.param(function, argument, id=f"{name}-{argument}")
 
 
+def description_of(function, argument):
+    """The type and the text of an argument in a docstring, or in one that it refers to."""
+    text = inspect.getdoc(function) or ""
+    found = re.search(rf"^{argument} : (.+)\n((?:    .+\n)+)", text, re.MULTILINE)
+    if found:
+        return found[1], " ".join(found[2].split())
+    named = {name.rpartition(".")[2]: other for name, other in public_callables().items()}
+    for name in re.findall(r"`(\w+)`", text):
+        other = named.get(name)
+        if other not in (None, function) and re.search(
+            rf"^{argument} : ", inspect.getdoc(other) or "", re.MULTILINE
+        ):
+            return description_of(other, argument)
+    raise AssertionError(f"{argument} is not described in\n{text}")
+
+
 @pytest.mark.parametrize(("function", "argument"), list(shared_arguments()))
 def test_a_shared_argument_is_described_in_the_shared_words(function, argument):
     kind, sentence = MEANINGS[argument]
-    text = inspect.getdoc(function) or ""
-    found = re.search(rf"^{argument} : (.+)\n((?:    .+\n)+)", text, re.MULTILINE)
-    assert found, text
-    assert re.fullmatch(kind, found[1]), found[1]
-    assert re.match(sentence, " ".join(found[2].split())), found[2]
+    shown, text = description_of(function, argument)
+    assert re.fullmatch(kind, shown)
+    assert re.match(sentence, text)
 
 
 def test_the_conventions_explain_every_shared_argument():

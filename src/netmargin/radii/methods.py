@@ -1,8 +1,8 @@
 """What can bound the radii of a net: norms of its layers, proofs about dense layers, a judge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +22,7 @@ convolutions of 784 and 392 units nine, 784-1500-10 fourteen; convolutions of 15
 """
 
 
-@dataclass(frozen=True)
-class Methods:
+class Methods(NamedTuple):
     """What bounds the radii of a net."""
 
     # norms of the layers and differences of the last one's rows, where the net is their chain
