@@ -273,7 +273,8 @@ def make_targets(options, n=24, D=6):
 def test_targets_fall_and_say_how_far_they_are(monkeypatch):
     monkeypatch.setattr(falling_targets, "_AUTO_NODES", 1500)
     monkeypatch.setattr(falling_targets, "_LEAST_SECONDS", 0.1)
-    monkeypatch.setattr(falling_targets, "_SECONDS_BETWEEN", 0.005)  # a report however fast trees end
+    # A report, however fast trees end.
+    monkeypatch.setattr(falling_targets, "_SECONDS_BETWEEN", 0.005)
     targets, even, value = make_targets(dataclasses.replace(FOREVER, pricing="auto"))
     targets.begin(even, value / 3, np.eye(6))
     proofs, lines = [], []
