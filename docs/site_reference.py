@@ -6,7 +6,7 @@ from pathlib import Path
 
 import netmargin as nm
 
-ROOMS = {
+PACKAGES = {
     "bounds": "Generalization bounds",
     "callbacks": "Callbacks of training loops",
     "datasets": "Data sets",
@@ -20,7 +20,7 @@ ROOMS = {
     "theory": "Claims of the papers",
     "twolayer": "Two-layer nets",
 }
-"""The rooms with a page of their own, and their titles."""
+"""The packages with a page of their own, and their titles."""
 GROUPS = {
     "Margins": ("analyse", "measure", "input_margins", "compare", "MarginReport", "InputMargins"),
     "Training": ("train", "maximize_margin", "gradient_flow", "regularization_path"),
@@ -29,30 +29,30 @@ GROUPS = {
     "Certificates and radii": ("certify", "tangent_svm", "robustness"),
     "Pages and files": ("page", "load"),
 }
-"""The names of the door that are looked for first; the others follow by the alphabet."""
+"""The names of netmargin itself that are looked for first; the others follow by the alphabet."""
 
 
 def write_reference(folder: Path) -> None:
-    """Write a page for the door, one for each room, and their table of contents."""
+    """Write a page for netmargin itself, one for each package, and their table of contents."""
     folder.mkdir(exist_ok=True)
-    rooms = {name for name in nm.__all__ if inspect.ismodule(getattr(nm, name))}
-    missing = rooms ^ set(ROOMS)
+    packages = {name for name in nm.__all__ if inspect.ismodule(getattr(nm, name))}
+    missing = packages ^ set(PACKAGES)
     assert not missing, f"docs/site_reference.py: {missing} without a title"
     named = [name for names in GROUPS.values() for name in names]
-    groups = GROUPS | {"More": tuple(n for n in nm.__all__ if n not in {*named, *rooms})}
+    groups = GROUPS | {"More": tuple(n for n in nm.__all__ if n not in {*named, *packages})}
     parts = [
         f"## {title}\n\n" + "\n".join(_describe("netmargin", name) for name in names)
         for title, names in groups.items()
     ]
     _write(folder / "netmargin.md", "# netmargin\n\n" + "\n".join(parts))
-    for room, title in ROOMS.items():
-        module = getattr(nm, room)
+    for package, title in PACKAGES.items():
+        module = getattr(nm, package)
         own = [n for n in dir(module) if _is_own(getattr(module, n, None), n, module.__name__)]
         names = getattr(module, "__all__", own)
-        text = "\n".join(_describe(f"netmargin.{room}", name) for name in names)
-        intro = f"```{{eval-rst}}\n.. automodule:: netmargin.{room}\n   :no-members:\n```\n"
-        _write(folder / f"{room}.md", f"# {title}: nm.{room}\n\n{intro}\n{text}")
-    pages = "\n".join(["netmargin", *ROOMS])
+        text = "\n".join(_describe(f"netmargin.{package}", name) for name in names)
+        intro = f"```{{eval-rst}}\n.. automodule:: netmargin.{package}\n   :no-members:\n```\n"
+        _write(folder / f"{package}.md", f"# {title}: nm.{package}\n\n{intro}\n{text}")
+    pages = "\n".join(["netmargin", *PACKAGES])
     _write(folder / "index.md", f"# Reference\n\n```{{toctree}}\n{pages}\n```\n")
 
 
