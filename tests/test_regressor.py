@@ -1,5 +1,7 @@
 """Regression in the variation norm: the solver against its own bound, and scikit-learn's checks."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
@@ -8,6 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import netmargin as nm
 from netmargin.estimators import VariationNormRegressor
+from netmargin.solvers.columns.losses import SquaredLoss
 from netmargin.solvers.squared import f1_squared
 
 RANDOM = np.random.default_rng(0)
@@ -76,3 +79,44 @@ def test_a_weight_is_a_number_of_copies():
 def test_a_fit_that_runs_out_of_time_warns():
     with pytest.warns(ConvergenceWarning, match="raise time_limit"):
         VariationNormRegressor(time_limit=0).fit(X, Y)
+
+
+def exact_squared_objective(found, X, y, regularization):
+    """Of the measure that is returned, without a bias, in rationals."""
+    total = Fraction(0)
+    for x, value in zip(X, y, strict=True):
+        f = Fraction(0)
+        for atom, weight in zip(found.atoms, found.weights, strict=True):
+            product = sum(Fraction(a) * Fraction(t) for a, t in zip(atom[:-1], x, strict=True))
+            f += Fraction(weight) * Fraction(atom[-1]) * max(product, Fraction(0))
+        total += (f - Fraction(value)) ** 2
+    mass = sum(
+        (Fraction(w) * sum(Fraction(a) ** 2 for a in atom))
+        for atom, w in zip(found.atoms, found.weights, strict=True)
+    )
+    return total / (2 * len(y)) + Fraction(regularization) * mass / 2
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e60, 1e-150])
+def test_the_objective_is_that_of_what_is_returned(scale):
+    """Also where a sample is lost beside a longer one."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(6, 2)), random.normal(size=6)
+    X[:3] *= scale
+    price = 0.01 * float(np.abs(X).max())
+    found = f1_squared(X, y, regularization=price, bias=False)
+    attained = exact_squared_objective(found, X, y, price)
+    assert attained <= Fraction(found.objective) * (1 + Fraction(1, 10**14))
+    assert Fraction(found.objective) <= attained * (1 + Fraction(1, 10**9))
+    assert found.certified
+
+
+def test_dual_values_of_losses_are_below_the_exact_ones():
+    """Where their terms cancel, and where they do not."""
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        y = random.normal(size=20)
+        p = y * np.where(random.random(20) < 0.5, 2.0, 1 + 1e-9 * random.normal(size=20))
+        pairs = [(Fraction(a), Fraction(b)) for a, b in zip(p, y, strict=True)]
+        exact = sum(a * b - a**2 / 2 for a, b in pairs) / 20
+        assert exact - Fraction(1, 10**9) < SquaredLoss(y).conjugate(p) < exact

@@ -41,6 +41,19 @@ def attained_logistic_objective(measure: ReLUMeasure, data: SolverData, price: f
     return float(loss + price * mass) * (1 + (len(data) + 8) * _ROUNDED)
 
 
+def attained_squared_objective(
+    measure: ReLUMeasure, data: SolverData, weights: np.ndarray, price: float
+) -> float:
+    """At least half the mean squared residual, by weights (n,) of the samples, plus half the price
+    of the mass.
+    """
+    outputs, hidden, mass = _evaluate(measure, data.Z)
+    squares = (np.abs(outputs - data.y) + hidden) ** 2
+    return float((weights @ squares / len(data) + price * mass) / 2) * (
+        1 + (len(data) + 8) * _ROUNDED
+    )
+
+
 def attained_residual(measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray) -> float:
     """At least the largest |f(z_n) - y_n|."""
     outputs, hidden, _ = _evaluate(measure, Z)

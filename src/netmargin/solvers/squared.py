@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.arguments import check_flag, check_number
-from ..core.matrices import check_sample_weight, regression_data, split_lengths, warn_of_size
+from ..core.matrices import (
+    SolverData,
+    check_sample_weight,
+    regression_data,
+    split_lengths,
+    warn_of_size,
+)
 from ..core.records import short_repr
 from ..result import Bracket, RegularizedSolution, judge_bracket
+from .attained import attained_squared_objective
 from .columns.engine import generate_columns
 from .columns.losses import SquaredLoss
 from .columns.options import read_options
@@ -126,21 +133,30 @@ def f1_squared(
         title="regularized squared loss",
         in_units=lambda bracket: Bracket(bracket.lower * unit, bracket.upper * unit),
     )
-    used = np.flatnonzero(best.alphas)
-    lower = min(best.lower, best.objective)
-    bracket = Bracket(lower, best.objective)
-    status, certified = judge_bracket(bracket, options.tol, ended=ending.status)
-    alphas = best.alphas[used] * size / length
-    residuals = best.A @ best.alphas - target
+    # In units of the largest value, which may be beyond the squares of float64.
+    measure = ReLUMeasure(
+        atoms=np.column_stack([best.U, best.s]) / np.sqrt(2),
+        weights=2 * best.alphas / length,
+        bias=False,
+    )
+    in_units = SolverData(data.Z, data.y / size)
+    shares = weights / weights.mean()
+    objective = attained_squared_objective(measure, in_units, shares, price / size)
+    used, nothing = best.alphas > 0, float((target**2).mean()) / 2
+    if not objective <= nothing:  # what f = 0 has is better than what rounding has left
+        used, objective = np.zeros_like(used), nothing
+    lower = min(best.lower, objective)
+    status, certified = judge_bracket(Bracket(lower, objective), options.tol, ended=ending.status)
+    residuals = best.A[:, used] @ best.alphas[used] - target
     return SquaredVariationNormSolution(
-        objective=best.objective * unit,
+        objective=objective * unit,
         lower_bound=lower * unit,
         certified=certified,
         status=status,
         dual=best.dual * size * roots / len(target),
         seconds=time.monotonic() - started,
-        atoms=np.column_stack([best.U[used], best.s[used]]) / np.sqrt(2),
-        weights=2 * alphas,
+        atoms=measure.atoms[used],
+        weights=measure.weights[used] * size,
         bias=bias,
         loss=float((residuals**2).mean()) / 2 * unit,
         lower_bound_from=describe_proof(best.dual, best.proof),
