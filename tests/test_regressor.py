@@ -111,6 +111,19 @@ def test_the_objective_is_that_of_what_is_returned(scale):
     assert found.certified
 
 
+def test_rounding_of_a_short_sample_is_no_loss_of_a_long_one():
+    """What fits the second sample is 1e135 off at the first: f = 0 is better."""
+    rays = np.array(
+        [[-4.403546833538727, 8.41222813739741], [3.6596603069547995, -11.0115606192699]]
+    )
+    X, price = rays * np.array([[1e72], [1e-90]]), 2.8539880720460476e71
+    for seed in range(20):
+        y = np.random.default_rng(seed).normal(size=2)
+        found = f1_squared(X, y, regularization=price, bias=False)
+        attained = exact_squared_objective(found, X, y, price)
+        assert attained <= Fraction(found.objective) * (1 + Fraction(1, 10**14))
+
+
 def test_dual_values_of_losses_are_below_the_exact_ones():
     """Where their terms cancel, and where they do not."""
     random = np.random.default_rng(1)
