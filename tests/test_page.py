@@ -426,9 +426,11 @@ def test_wrong_labels_are_those_of_their_record():
         f"{row.given}, rather {row.suggested}" for row in frame[:3].itertuples()
     ]
     sure = round(float(found.wrong[found.order][:50].sum()))
+    shown = float(re.search(r"\(([\d.]+)%", labels.takeaway)[1])
+    assert 100 * found.at_most <= shown < 100 * found.at_most + 0.01  # a bound is rounded up
     assert labels.takeaway == (
         f"At most {found.count_at_most} of 400 training labels are wrong"
-        f" ({100 * found.at_most:.0f}%; 95% confidence). If the classes do not overlap, about"
+        f" ({shown:.4g}%; 95% confidence). If the classes do not overlap, about"
         f" {found.count} are, and of the 50 below about {sure}; where they do, there may be none."
     )
     assert labels.lines[7][0] == str(worst[7])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from pathlib import Path
 
 import torch
@@ -179,9 +180,10 @@ class LabelErrors(Record):
 
     def _counted(self) -> tuple[str, str]:
         """How many labels are wrong at most, and how many if the classes do not overlap."""
+        share = number(100 * self.at_most, ROUND_CEILING)
         most = (
-            f"at most {self.count_at_most} wrong labels ({100 * self.at_most:.2g}%; 95% confidence,"
-            " if they are drawn at random among the other classes)"
+            f"at most {self.count_at_most} wrong labels ({share}%; 95% confidence, if they are"
+            " drawn at random among the other classes)"
         )
         if not self.count:
             return most, "there may be none: the scores show no more"

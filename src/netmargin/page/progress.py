@@ -44,6 +44,8 @@ def write_training(facts: Facts) -> Training | None:
     else:
         takeaway = _describe_separated(facts, rows, name, separated, watched)
         said = f"epoch by epoch; dashed: from there on all {facts.noun}s are right"
+        if sum(row["epoch"] >= separated for row in rows) < 2:
+            name = ""  # one margin is no curve
     return Training(
         takeaway=takeaway,
         data=f"the {watched}",

@@ -1,8 +1,11 @@
 """Which training labels are probably wrong: what `label_errors` found, and images to look at."""
 
+from decimal import ROUND_CEILING
+
 import torch
 from torch import Tensor
 
+from ..core.notebook_tables import number
 from ..errors import ArgumentError
 from ..label_errors import LabelErrors
 from .facts import Facts
@@ -84,7 +87,7 @@ def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
     """How many labels are wrong, and how many of those that are shown."""
     most = (
         f"At most {count(found.count_at_most)} of {count(found.n)} training labels are wrong"
-        f" ({percent(found.at_most)}; 95% confidence)."
+        f" ({number(100 * found.at_most, ROUND_CEILING)}%; 95% confidence)."
     )
     if not found.count:
         return f"{most} There may be none: the scores show no more."
