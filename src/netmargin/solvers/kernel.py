@@ -227,6 +227,10 @@ def _solve_homogeneous(
         try:
             K = compute_kernel(kernel, Z, deadline)
             if K is not None:
+                # The square of a short sample may underflow: it keeps a length all the same, by
+                # which the rounding of its outputs is bounded.
+                least = np.where(data.Z.any(1), np.finfo(float).tiny, 0.0)
+                np.fill_diagonal(K, np.maximum(np.diagonal(K), least))
                 matrix = KernelMatrix.of(K, entry_error=error)
                 problem = HardMargin(matrix, data.y, tol, contradictions, size)
                 (found,) = solve_kernel([problem], deadline=deadline)
