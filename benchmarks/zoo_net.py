@@ -86,9 +86,9 @@ def _which_margin(report: nm.MarginReport) -> str:
     if report.normalized_margin is not None:
         ignored = ", later biases ignored" if report.homogeneity.ignored else ""
         return f"normalized (order {report.order}{ignored})"
-    if report.quasi_normalized_margin is not None:
+    if report.margins["quasi"].value is not None:
         return "quasi-normalized"
-    if report.partial_normalized_margin is not None:
+    if report.margins["partial"].value is not None:
         return f"partial (order {report.homogeneity.order})"
     return "none"
 

@@ -66,7 +66,7 @@ def print_invariance(net: torch.nn.Module, data, report: nm.MarginReport) -> Non
                 layer.weight.mul_(c ** (1 / len(layers)))
                 layer.bias.mul_(c ** (i / len(layers)))
         moved = nm.measure(scaled, data)
-        change = moved.quasi_normalized_margin / report.quasi_normalized_margin - 1
+        change = moved.margins["quasi"].value / report.margins["quasi"].value - 1
         print(
             f"scores times {c:g} along the symmetry: q_min {moved.q_min:.4g} in place of"
             f" {report.q_min:.4g}, quasi-normalized margin changed by {change:.0e}"

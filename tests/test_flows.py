@@ -552,9 +552,9 @@ def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
     trained = copy.deepcopy(net)
     history = nm.train(trained, (X, y), until=nm.Epochs(60), progress=False)
     ascent = nm.maximize_margin(net, (X, y), iterations=60, multiplier_steps=12, progress=False)
-    assert ascent.report.layer_normalized_margin > 3 * history.rows[-1]["layer_normalized_margin"]
-    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(
-        ascent.report.layer_normalized_margin, rel=1e-4
+    assert ascent.report.margins["layers"].value > 3 * history.rows[-1]["layer_normalized_margin"]
+    assert nm.measure(net, (X, y)).margins["layers"].value == pytest.approx(
+        ascent.report.margins["layers"].value, rel=1e-4
     )
     assert ascent.certificate.relative_epsilon < 0.02
     margins = ascent.column("layer_normalized_margin")
@@ -577,8 +577,8 @@ def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
     X, y = torch.rand(8, 1, 28, 28), torch.arange(8) % 2
     ascent = nm.maximize_margin(net, (X, y), temperatures=(0.1,), iterations=10, progress=False)
     assert ascent.report.normalized_margin > 0
-    assert nm.measure(net, (X, y)).layer_normalized_margin == pytest.approx(
-        ascent.report.layer_normalized_margin, rel=1e-4
+    assert nm.measure(net, (X, y)).margins["layers"].value == pytest.approx(
+        ascent.report.margins["layers"].value, rel=1e-4
     )
 
 
@@ -592,7 +592,7 @@ def test_margin_ascent_with_activations_computed_twice_is_the_same(monkeypatch):
         ascent = nm.maximize_margin(
             copy.deepcopy(net), (X, y), temperatures=(0.1,), iterations=10, progress=False
         )
-        return ascent.report.layer_normalized_margin
+        return ascent.report.margins["layers"].value
 
     held = ascend()
     monkeypatch.setattr("netmargin.ascent.smoothed_margin._CHECKPOINTED_ABOVE", 3)

@@ -192,7 +192,7 @@ def ascent_holds(found, net, whole) -> bool:
         and begins(found.rows, [*whole.rows, {}])
         and (
             not found.rows
-            or agree(report.layer_normalized_margin, max(found.column("layer_normalized_margin")))
+            or agree(report.margins["layers"].value, max(found.column("layer_normalized_margin")))
         )
     )
 

@@ -47,8 +47,8 @@ def test_quasi_margins_do_not_move_along_their_scaling(widths):
                 layer.bias.mul_(c ** (i / L))
         after = nm.measure(scaled, data)
         assert after.q_min == pytest.approx(c * before.q_min, rel=1e-9)
-        assert after.quasi_normalized_margin == pytest.approx(
-            before.quasi_normalized_margin, rel=1e-9
+        assert after.margins["quasi"].value == pytest.approx(
+            before.margins["quasi"].value, rel=1e-9
         )
     if L > 1:  # a norm that leaves out biases does not see them move
         with torch.no_grad():
@@ -65,15 +65,15 @@ def test_quasi_norm_is_the_way_to_the_unit_sphere():
             layer.weight.mul_(math.exp(-report.log_norms["quasi"] / 3))
             layer.bias.mul_(math.exp(-report.log_norms["quasi"] * i / 3))
     assert sum(p.square().sum().item() for p in model.parameters()) == pytest.approx(1, rel=1e-12)
-    assert nm.measure(model, data).q_min == pytest.approx(report.quasi_normalized_margin, rel=1e-12)
+    assert nm.measure(model, data).q_min == pytest.approx(report.margins["quasi"].value, rel=1e-12)
 
 
 @pytest.mark.parametrize("bias", ["none", "first"])
 def test_quasi_margins_are_the_normalized_ones_where_exponents_are_equal(bias):
     report = nm.measure(*net_and_data([3, 6, 5, 4], bias))
-    assert report.quasi_normalized_margin == pytest.approx(report.normalized_margin, rel=1e-12)
-    assert report.quasi_smoothed_margin == pytest.approx(report.smoothed_margin, rel=1e-12)
-    assert report.quasi_smoothed_margin < report.quasi_normalized_margin
+    assert report.margins["quasi"].value == pytest.approx(report.normalized_margin, rel=1e-12)
+    assert report.margins["quasi"].smoothed == pytest.approx(report.smoothed_margin, rel=1e-12)
+    assert report.margins["quasi"].smoothed < report.margins["quasi"].value
 
 
 def test_quasi_norms_beyond_float64():
@@ -94,7 +94,7 @@ def test_quasi_margins_count_the_parameters_that_scale_and_no_others():
     exponents = analysis.quasi_exponents
     blocked = replace(analysis, quasi_exponents=None, quasi_reason="of two blocks that differ")
     none = nm.measure(model, data, homogeneity=blocked)
-    assert none.quasi_normalized_margin is None
+    assert none.margins["quasi"].value is None
     assert none.margins["quasi"].note == "of two blocks that differ"
     assert not none.margins["quasi"].applies
     # With exponent 0 for the bias, which then is as good as absent, and by hand.
@@ -144,8 +144,8 @@ def test_training_records_quasi_margins(digits, tmp_path):
     model = mlp([64, 8, 10], bias="all").double()
     history = nm.train(model, digits, until=nm.Epochs(3), progress=False)
     last, report = history.rows[-1], nm.measure(model, digits)
-    assert last["quasi_normalized_margin"] == pytest.approx(report.quasi_normalized_margin)
-    assert report.quasi_normalized_margin != pytest.approx(report.normalized_margin)
+    assert last["quasi_normalized_margin"] == pytest.approx(report.margins["quasi"].value)
+    assert report.margins["quasi"].value != pytest.approx(report.normalized_margin)
     assert last["normalized_margin"] == pytest.approx(report.normalized_margin)
     # A third picture shows them where they are others; a second histogram shows input margins.
     assert len(_draw_margins(history).axes) == 3
@@ -213,8 +213,8 @@ def test_every_row_has_a_value_per_sample_quantiles_and_classes():
     frame = report.margins.frame()
     assert list(frame.index) == ROWS
     assert frame.loc["global", "value"] == report.normalized_margin
-    assert frame.loc["layers", "smoothed"] == report.layer_smoothed_margin
-    assert frame.loc["partial", "value"] == report.partial_normalized_margin
+    assert frame.loc["layers", "smoothed"] == report.margins["layers"].smoothed
+    assert frame.loc["partial", "value"] == report.margins["partial"].value
     assert set(report.margins.to_dict()) == set(ROWS)
     with pytest.raises(nm.ArgumentError, match='Did you mean "bartlett"'):
         report.margins["bartlet"]
@@ -346,7 +346,7 @@ def test_the_page_writes_out_its_quotients_and_says_why_a_smoothed_margin_is_neg
     assert right.q_min > 0 > right.smoothed_margin
     counted = math.sqrt(sum(p.square().sum().item() for n, p in model.named_parameters() if n != "2.bias"))  # fmt: skip
     assert f"(norm of all weights)^2 {right.q_min / counted**2:.6g}" in page
-    assert f"every bias counted {right.quasi_normalized_margin:.6g}" in page
+    assert f"every bias counted {right.margins['quasi'].value:.6g}" in page
     total = math.exp(right.log_loss)
     assert f"add up to less than 0.693, the loss of one at margin 0; now they add up to {total:.3g}" in page  # fmt: skip
     assert "Wrong samples" not in page
@@ -398,7 +398,7 @@ def test_the_page_shows_the_margin_that_idle_weights_do_not_change():
     X = torch.randn(9, 5)
     data = X, model(X).argmax(1)
     report = nm.measure(model, data)
-    assert f"(norm of what scales)^2          {report.partial_normalized_margin:.6g}" in (
+    assert f"(norm of what scales)^2          {report.margins['partial'].value:.6g}" in (
         report.summary()
     )
     assert "does not change the scores" in report.summary()

@@ -35,7 +35,7 @@ def test_multi_class_margins_by_brute_force():
     ]
     assert report.norm == pytest.approx(math.hypot(*norms), rel=1e-14)
     assert report.normalized_margin == pytest.approx(min(expected) / report.norm**2, rel=1e-13)
-    assert report.layer_normalized_margin == pytest.approx(
+    assert report.margins["layers"].value == pytest.approx(
         min(expected) / (norms[0] * norms[1]).item(), rel=1e-13
     )
 
@@ -72,8 +72,8 @@ def test_normalized_margins_do_not_move_under_scaling(c, split, seed):
     with torch.no_grad():  # rebalancing layers keeps the layer product of a multi-homogeneous net
         for name, parameter in scaled.named_parameters():
             parameter.mul_(split if name.startswith("0") else split**-2)
-    assert nm.measure(scaled, data).layer_normalized_margin == pytest.approx(
-        before.layer_normalized_margin, rel=1e-9
+    assert nm.measure(scaled, data).margins["layers"].value == pytest.approx(
+        before.margins["layers"].value, rel=1e-9
     )
 
 
@@ -136,8 +136,8 @@ def test_partial_margin_of_a_net_with_layer_norm():
     square = sum(p.square().sum().item() for n, p in model.named_parameters() if n[0] in "34")
     assert report.order is None
     assert report.normalized_margin is None
-    assert report.layer_normalized_margin is None
-    assert report.partial_normalized_margin == pytest.approx(report.q_min / square)
+    assert report.margins["layers"].value is None
+    assert report.margins["partial"].value == pytest.approx(report.q_min / square)
     X = torch.randn(8, 3).double()
     right = nm.measure(model, (X, (model(X)[:, 0] > 0).long()))
     assert "(norm of all weights)^L          none, see below" in right.summary()
@@ -163,8 +163,8 @@ def test_partial_margin_with_a_negative_exponent_does_not_move_under_scaling():
     with torch.no_grad():
         model.a.weight.mul_(10)
         model.b.weight.mul_(10)
-    assert nm.measure(model, data).partial_normalized_margin == pytest.approx(
-        before.partial_normalized_margin
+    assert nm.measure(model, data).margins["partial"].value == pytest.approx(
+        before.margins["partial"].value
     )
 
 

@@ -64,7 +64,7 @@ class Ascent:
 
     def margin_of(self, report: MarginReport) -> float:
         """The normalization of the margin that is ascended: by layers, or by the whole norm."""
-        margin = report.layer_normalized_margin if self._layers else report.normalized_margin
+        margin = report.margins["layers" if self._layers else "global"].value
         assert margin is not None
         return margin
 

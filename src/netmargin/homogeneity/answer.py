@@ -241,7 +241,7 @@ class Homogeneity(Record):
             raise NotHomogeneousError(
                 "The net has no homogeneity order: "
                 + ("\n  ".join(map(str, others)) or f"it is {self.kind}")
-                + "\nUse a partial margin (`partial_normalized_margin`) or replace these modules."
+                + "\nUse a partial margin (`report.margins['partial']`) or replace these modules."
             )
         return self._bias_free
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from ..nets.labels import ClassNames
 from ..nets.probabilities import show_warning
 from .heldout import error_interval, margin_weighted_error, z_score
 from .input_margins import InputMargins
+from .quantiles import quantiles
 from .spectral import log_spectral_norm
 from .summary import (
     describe_certainty,
@@ -24,7 +24,7 @@ from .summary import (
     describe_optimization,
     describe_samples,
 )
-from .table import Margin, MarginTable, input_row, normalized_row
+from .table import Margin, MarginTable
 
 NEAR_SUPPORT = 0.01
 """`support` lists the samples whose margin exceeds the smallest by at most this fraction of it: 1%,
@@ -41,6 +41,10 @@ FORMULAS = {
     "relative input": "min_j s_j / ||x * grad_x s_j||",
 }
 """The rows of `MarginReport.margins` in their order; s_j are the score gaps to other classes."""
+_PREFIXES = {"global": "", "layers": "layer_", "partial": "partial_", "quasi": "quasi_"}
+"""How rows of histories call these rows: "layers" are `layer_normalized_margin` and
+`layer_smoothed_margin` there.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class MarginReport(Record):
         The loss that `log_loss` and the smoothed margins are about.
     log_norms : dict
         Natural logs of ||theta||^L ("global"), of prod ||W_i||^{k_i} ("layers"), of
-        ||w_hat||^{L_hat} ("partial") and a* ("quasi", see `quasi_normalized_margin`); None where
+        ||w_hat||^{L_hat} ("partial") and a* ("quasi", see `margins`); None where
         the net is not homogeneous in that sense. That of "bartlett" joins them when it is first
         asked for.
     reasons : dict
@@ -107,7 +111,7 @@ class MarginReport(Record):
             "accuracy",
             "q_min",
             "normalized_margin",
-            "layer_normalized_margin",
+            "smoothed_margin",
             "log10_mean_loss",
             "norm",
             "order",
@@ -138,47 +142,25 @@ class MarginReport(Record):
         """The base-10 log of the *mean* loss, as in the tables of Lyu and Li (2019)."""
         return logspace.log10_mean(self.log_loss, self.n)
 
-    @cached_property
+    @property
     def margins(self) -> MarginTable:
-        """Every normalization of the margins as one table of records, by name.
+        """Every normalization of the margins by name: global, layers, partial, quasi, bartlett,
+        input and relative input.
 
-        The rows are global, layers, partial, quasi, bartlett, input and relative input; each has a
-        value, a smoothed value, the normalized margin of every sample with quantiles, also class by
-        class, and a note on why it does not apply.
+        Each has a value, a smoothed value, the normalized margin of every sample with quantiles,
+        also class by class, and a note on why it does not apply. "layers" are those of Lyu and Li
+        2019, (4) and (5), "partial" those of two-homogeneity 2024, Theorem 3.6. "quasi" are of nets
+        in which every bias counts, in every layer: with psi_a, which multiplies parameter p by
+        e^{a lambda_p} and the scores by e^a, a* is where psi_{-a*}(theta) has norm 1. They do not
+        change along psi, and are the "global" ones where all exponents are 1 / L (beyond the
+        papers; the symmetry is that of Kunin et al. 2023).
         """
-        return MarginTable({name: self._row(name) for name in FORMULAS})
+        return MarginTable(FORMULAS, self._row)
 
     @property
     def normalized_margin(self) -> float | None:
         """The margin q_min / ||theta||^L, normalized by all parameters (Lyu and Li 2019, (2))."""
         return self._row("global").value
-
-    @property
-    def layer_normalized_margin(self) -> float | None:
-        """The margin q_min / prod ||W_i||^{k_i}, normalized layer by layer.
-
-        Lyu and Li 2019, (4); in Table 1 and Figure 1 there.
-        """
-        return self._row("layers").value
-
-    @property
-    def partial_normalized_margin(self) -> float | None:
-        """The margin q_min / ||w_hat||^L over the parameters w_hat with positive exponent only.
-
-        Two-homogeneity 2024, Theorem 3.6.
-        """
-        return self._row("partial").value
-
-    @property
-    def quasi_normalized_margin(self) -> float | None:
-        """The margin q_min e^{-a*} of a net in which every bias counts, in every layer.
-
-        With exponents by which psi_a, which multiplies parameter p by e^{a lambda_p}, multiplies
-        the scores by e^a, a* is where psi_{-a*}(theta) has norm 1. It does not change along psi,
-        and is `normalized_margin` where all exponents are 1 / L. Beyond the papers; the symmetry is
-        that of Kunin et al. 2023.
-        """
-        return self._row("quasi").value
 
     @property
     def smoothed_margin(self) -> float | None:
@@ -187,21 +169,6 @@ class MarginReport(Record):
         Lyu and Li 2019, Definitions A.3 and F.1.
         """
         return self._row("global").smoothed
-
-    @property
-    def layer_smoothed_margin(self) -> float | None:
-        """The smoothed margin l^{-1}(summed loss) / prod ||W_i||^{k_i} (Lyu and Li 2019, (5))."""
-        return self._row("layers").smoothed
-
-    @property
-    def partial_smoothed_margin(self) -> float | None:
-        """The smoothed margin l^{-1}(summed loss) / ||w_hat||^L (two-homogeneity, Theorem 3.6)."""
-        return self._row("partial").smoothed
-
-    @property
-    def quasi_smoothed_margin(self) -> float | None:
-        """The smoothed margin l^{-1}(summed loss) e^{-a*}, of `quasi_normalized_margin`."""
-        return self._row("quasi").smoothed
 
     @property
     def error(self) -> float:
@@ -252,23 +219,15 @@ class MarginReport(Record):
 
         The keys are those of a row of a training history.
         """
-        return {
-            "log10_mean_loss": self.log10_mean_loss,
-            "log_loss": self.log_loss,
-            "accuracy": self.accuracy,
-            "q_min": self.q_min,
-            "norm": self.norm,
-            "order": None if self.order is None else float(self.order),
-            "normalized_margin": self.normalized_margin,
-            "layer_normalized_margin": self.layer_normalized_margin,
-            "partial_normalized_margin": self.partial_normalized_margin,
-            "quasi_normalized_margin": self.quasi_normalized_margin,
-            "smoothed_margin": self.smoothed_margin,
-            "layer_smoothed_margin": self.layer_smoothed_margin,
-            "partial_smoothed_margin": self.partial_smoothed_margin,
-            "quasi_smoothed_margin": self.quasi_smoothed_margin,
-            "near_support": self.near_support(NEAR_SUPPORT),
-        }
+        numbers = ("log10_mean_loss", "log_loss", "accuracy", "q_min", "norm")
+        rows = {prefix: self._row(name) for name, prefix in _PREFIXES.items()}
+        return (
+            {name: getattr(self, name) for name in numbers}
+            | {"order": None if self.order is None else float(self.order)}
+            | {f"{prefix}normalized_margin": row.value for prefix, row in rows.items()}
+            | {f"{prefix}smoothed_margin": row.smoothed for prefix, row in rows.items()}
+            | {"near_support": self.near_support(NEAR_SUPPORT)}
+        )
 
     def summary(self, heldout: "MarginReport | None" = None) -> str:
         """Describe the report on a page of text that assumes none of the papers.
@@ -294,14 +253,13 @@ class MarginReport(Record):
         check_instance(
             "heldout", heldout, MarginReport, "what nm.measure(model, data) returned", optional=True
         )
-        rows = {name: self._row(name) for name in ("global", "layers", "partial", "quasi", "input")}
         names = ClassNames(self.class_names)
         parts = [
             show_warning(self.warning),
             describe_samples(self.q, self.log10_mean_loss, self.loss),
-            describe_certainty(rows, self.q, self.labels, names),
+            describe_certainty(self.margins, self.q, self.labels, names),
             describe_heldout(None if heldout is None else (heldout.q, heldout.labels), names),
-            describe_optimization(self.q, rows, self.homogeneity, self.loss, self.log_loss),
+            describe_optimization(self.q, self.margins, self.homogeneity, self.loss, self.log_loss),
         ]
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
@@ -316,18 +274,25 @@ class MarginReport(Record):
     def _row(self, name: str) -> Margin:
         """One row of the table `margins`."""
         if name in ("input", "relative input"):
-            return input_row(name, FORMULAS[name], self.input_margins)
+            return self._input_row(name)
         if name == "bartlett" and self._chain:  # a frozen record keeps it in a list
             self.log_norms[name] = log_spectral_norm(self._chain)
             self._chain.clear()
-        norm, note = self.log_norms.get(name), self.reasons.get(name, "")
-        smoothed = self.loss.inverse_link(self.log_loss)
-        return normalized_row(
-            name,
-            FORMULAS[name],
-            norm,
-            (self.q, smoothed),
-            note=note,
-            labels=self.labels,
-            class_names=self.class_names,
-        )
+        log_norm, value, smoothed = self.log_norms.get(name), None, None
+        if log_norm is not None:
+            value = logspace.scaled_ratio(self.q_min, log_norm)
+            smoothed = logspace.scaled_ratio(self.loss.inverse_link(self.log_loss), log_norm)
+        note, rest = self.reasons.get(name, ""), (self.labels, self.q, log_norm or 0.0)
+        return Margin(name, FORMULAS[name], value, smoothed, note, *rest, self.class_names)
+
+    def _input_row(self, name: str) -> Margin:
+        """A row of input margins, "input" or "relative input"; its value is the 25% quantile."""
+        found = self.input_margins
+        if found is None:
+            note = "not measured: nm.measure(..., input_margins=True)"
+            return Margin(name, FORMULAS[name], None, None, note, None, self.q)
+        distances = found.relative if name.startswith("relative") else found.distances
+        # Not the smallest, which is one sample, and of no use to compare nets by.
+        (quarter,) = quantiles(distances, (0.25,))
+        rest = ("the value is the 25% quantile", found.labels, distances, 0.0, found.class_names)
+        return Margin(name, FORMULAS[name], quarter, None, *rest)

@@ -122,7 +122,7 @@ def describe_optimization(
             f"Wrong samples: {wrong} of {len(q)}, and this is the worst of them. Until all are"
             " right, follow the loss, or the quantiles over all samples: report.margins.frame()."
         )
-    if all(row.smoothed is None for row in rows.values()):
+    if all(rows[name].smoothed is None for name in ("global", "layers", "partial", "quasi")):
         lines += _wrapped(
             "Larger weights stretch all margins, and in this net no power of their size says by how"
             " much: there is no normalized margin. Follow the loss, and the distance to the"

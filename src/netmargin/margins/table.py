@@ -1,18 +1,16 @@
 """The table of a report: every normalization of the margins as one record."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from ..core import logspace
 from ..core.arguments import suggest_word
 from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import ArgumentError
-from .input_margins import InputMargins
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
 
 _LARGEST_EXPONENT = 700
@@ -87,8 +85,10 @@ class Margin(Record):
         return class_table(self.per_sample, self.labels, self.class_names)
 
 
-class MarginTable(dict[str, Margin]):
+class MarginTable(Mapping[str, Margin]):
     """The normalizations of one report by name, in a fixed order.
+
+    A row is computed when it is asked for: that of "bartlett" takes long in wide nets.
 
     Examples
     --------
@@ -100,11 +100,25 @@ class MarginTable(dict[str, Margin]):
     True
     """
 
-    def __missing__(self, name: str) -> Margin:
-        raise ArgumentError(
-            f"There is no margin {name!r} in the table, which has {', '.join(self)}."
-            f" {suggest_word(name, self)}"
-        )
+    def __init__(self, names: Collection[str], row: Callable[[str], Margin]):
+        self._names, self._row = names, row
+
+    def __getitem__(self, name: str) -> Margin:
+        if name not in self._names:
+            raise ArgumentError(
+                f"There is no margin {name!r} in the table, which has {', '.join(self)}."
+                f" {suggest_word(name, self)}"
+            )
+        return self._row(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
     def __repr__(self) -> str:
         applying = [
@@ -138,73 +152,3 @@ class MarginTable(dict[str, Margin]):
                     for key, value in numbers.items()
                 }
         return found
-
-
-def normalized_row(
-    name: str,
-    formula: str,
-    log_norm: float | None,
-    numerators: tuple[Tensor, float],
-    *,
-    note: str = "",
-    labels: Tensor | None = None,
-    class_names: tuple[str, ...] | None = None,
-) -> Margin:
-    """A row of margins q divided by a norm.
-
-    Parameters
-    ----------
-    name, formula : str
-        As in `Margin`.
-    log_norm : float or None
-        The natural log of the norm, None where there is none.
-    numerators : tuple of Tensor, shape (n,), and float
-        The margins q, and their smoothed minimum.
-    note : str, default ""
-        As in `Margin`.
-    labels : Tensor or None, default None
-        As in `Margin`.
-    class_names : tuple of str or None, default None
-        As in `Margin`.
-
-    Returns
-    -------
-    Margin
-        The row.
-    """
-    q, smoothed = numerators
-    if log_norm is None:
-        return Margin(name, formula, None, None, note, labels, q, class_names=class_names)
-    value = logspace.scaled_ratio(q.min().item(), log_norm)
-    return Margin(
-        name,
-        formula,
-        value,
-        logspace.scaled_ratio(smoothed, log_norm),
-        note,
-        labels,
-        q,
-        log_norm,
-        class_names,
-    )
-
-
-def input_row(name: str, formula: str, found: InputMargins | None) -> Margin:
-    """A row of input margins, "input" or "relative input"; its value is the 25% quantile."""
-    if found is None:
-        note = "not measured: nm.measure(..., input_margins=True)"
-        return Margin(name, formula, None, None, note, None, torch.zeros(0))
-    distances = found.relative if name.startswith("relative") else found.distances
-    # Not the smallest, which is one sample, and of no use to compare nets by.
-    (quarter,) = quantiles(distances, (0.25,))
-    note = "the value is the 25% quantile"
-    return Margin(
-        name,
-        formula,
-        quarter,
-        None,
-        note,
-        found.labels,
-        distances,
-        class_names=found.class_names,
-    )
