@@ -278,7 +278,7 @@ def test_interruption_between_two_epochs_loses_neither(tmp_path, digits, monkeyp
         "after the row": "append",
         "while copying the weights": "_copy_state",
     }[moment]
-    owner = nm.training.run_files.RunFiles if method == "append" else nm.training.run.Run
+    owner = nm.training.history_file.HistoryFile if method == "append" else nm.training.run.Run
     original, calls = getattr(owner, method), []
 
     def interrupted(*arguments):

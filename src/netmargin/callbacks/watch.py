@@ -20,10 +20,10 @@ from ..nets.data import Data, batches, open_model_and_data, takes_data
 from ..nets.model import in_mode, noise_of
 from ..nets.shared import alone, is_first_process
 from ..result import Status
-from ..training import History, fingerprint, save_weights
+from ..training import History, save_weights
+from ..training.history_file import HistoryFile
 from ..training.randomness import Randomness
-from ..training.sample_margins import SampleMargins, find_recorded
-from .history_file import HistoryFile
+from ..training.sample_margins import sample_margins
 
 
 class Watch:
@@ -123,18 +123,13 @@ class Watch:
         _require_whole_data(data)
         if not is_first_process():
             return
-        self._file = HistoryFile(self.folder, rows) if self.folder else None
         self._randomness = Randomness(data, check_model(model))
         with self._randomness.undisturbed():
             self._look_over()
-        recorded = find_recorded(record_margins, self.folder, self._samples, "folder")
-        self._margins = None
-        if recorded is not None and self.folder is not None:
-            self._margins = SampleMargins(self.folder, len(recorded), fingerprint(recorded))
-            if rows:
-                self._margins.cut_back(len(rows))
-            else:
-                self._margins.start()
+        margins = sample_margins(record_margins, self.folder, self._samples, "folder")
+        self._file = HistoryFile(self.folder, margins) if self.folder else None
+        if self._file:
+            self._file.begin(rows)
         if state is None:
             self._record(epoch=0, step=0)
             if self.report is not None and self.report.saturated:
@@ -204,10 +199,8 @@ class Watch:
             )
         row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
         self.history.rows.append(row)
-        if self._margins:
-            self._margins.append(report.q)
         if self._file:
-            self._file.write(self.history.rows)
+            self._file.append(row, report.q)
         return row
 
     def _look_over(self) -> None:

@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 def _describe_samples(options: argparse.Namespace, X, y) -> str:
     """A sentence on the samples where they may not be all that the net was trained on, else ''."""
     from ..nets.data import open_data
-    from ..training.run_files import fingerprint
+    from ..training import fingerprint
 
     # A KKT point of some samples need not be one of all: others may have a smaller margin.
     trained_on = _find_training_data(Path(options.weights))

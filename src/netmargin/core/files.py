@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import CheckpointError
@@ -24,6 +25,18 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
+@contextmanager
+def explain_unwritable(path: Path) -> Iterator[None]:
+    """Raise CheckpointError where a file cannot be written in a block."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"Cannot write {path}: {error.strerror}. What was saved before is intact. Free some"
+            " space or choose a writable folder, then start the same command again to go on."
+        ) from error
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by `content`; whatever happens, the file is the old one or the new one.
 
@@ -32,23 +45,21 @@ def write_atomically(path: Path, content: bytes) -> None:
     # In the same folder, as a rename is atomic within one file system only; with the process id, as
     # two processes may write the same file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        # The rename itself survives a power failure once the folder is on the disk too.
-        directory = os.open(path.parent, os.O_RDONLY)
+    with explain_unwritable(path):
         try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise CheckpointError(
-            f"Cannot write {path}: {error.strerror}. What was saved before is intact. Free some"
-            " space or choose a writable folder, then start the same command again to go on."
-        ) from error
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            # The rename itself survives a power failure once the folder is on the disk too.
+            directory = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            raise

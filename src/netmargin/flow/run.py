@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.progress import Progress
-from ..errors import ModelError
 from ..losses import Loss
 from ..margins import make_report, measure
 from ..nets.data import Data
@@ -97,11 +96,7 @@ class FlowRun(ABC):
         self.homogeneity = measure(
             self.twin, self.scored.samples, loss=loss, statistics="fixed"
         ).homogeneity
-        if not any(p.requires_grad for p in self.twin.parameters()):
-            raise ModelError(
-                "No parameter of the model requires a gradient, so there is no flow. Unfreeze some."
-            )
-        require_differentiable(self.twin, self.scored.first_inputs(2))
+        require_differentiable(self.twin, self.scored.first_inputs(2), "no flow")
         self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)

@@ -75,15 +75,21 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
     return tensor_of_scores(torch.func.functional_call(model, places, *given, tie_weights=False))
 
 
-def require_differentiable(model: nn.Module, x: Any) -> int:
+def require_differentiable(model: nn.Module, x: Any, frozen: str = "") -> int:
     """The number of outputs of a net, which are seen to have derivatives in its parameters.
 
     Two samples are looked at, as a net with batch statistics has no outputs of one. Raises
-    ModelError where there are none, though a parameter requires a gradient.
+    ModelError where there are none, though a parameter requires a gradient; and where none does, if
+    `frozen` says what there is then.
     """
+    trained = any(p.requires_grad for p in model.parameters())
+    if frozen and not trained:
+        raise ModelError(
+            f"No parameter of the model requires a gradient, so there is {frozen}. Unfreeze some."
+        )
     with torch.enable_grad():
         outputs = scores(model, x[:2])
-    if not outputs.requires_grad and any(p.requires_grad for p in model.parameters()):
+    if not outputs.requires_grad and trained:
         raise ModelError(
             "The model's outputs have no derivative in its parameters. Remove .detach(), .data,"
             " torch.no_grad() and detours over numpy from its forward."

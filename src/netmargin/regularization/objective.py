@@ -9,7 +9,6 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from ..core.lbfgs import minimize
-from ..errors import ModelError
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..nets.arrays import Arrays
@@ -46,14 +45,9 @@ class RegularizedObjective(ABC):
         self.scored, self._r = NetOnSamples(model, data), r
         self.twin = self.scored.twin
         self.parameters = [p for p in self.twin.parameters() if p.requires_grad]
-        if not self.parameters:
-            raise ModelError(
-                "No parameter of the model requires a gradient, so there is nothing to regularize."
-                " Unfreeze some."
-            )
         self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
         self._x = self.scored.x
-        require_differentiable(self.twin, self._x)
+        require_differentiable(self.twin, self._x, "nothing to regularize")
         homogeneity = analyse(self.twin, self._x, statistics="fixed")
         whole = homogeneity.whole and not homogeneity.ignored
         moves = len(self.parameters) == len(list(self.twin.parameters()))

@@ -9,8 +9,8 @@ from .notebook import describe_history as describe_history
 from .relative_criterion import RelativeLoss
 
 # For other packages, and not public: what a run keeps of single samples.
-from .run_files import fingerprint as fingerprint
 from .sample_margins import (
+    fingerprint as fingerprint,
     has_sample_margins as has_sample_margins,
     read_sample_margins as read_sample_margins,
 )

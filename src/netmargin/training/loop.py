@@ -27,14 +27,14 @@ from ..nets.arrays import Arrays
 from ..nets.data import Data, open_model_and_data, takes_data
 from ..nets.model import with_gradients
 from ..nets.shared import processes_sharing
-from ..nets.threads import fitting_threads
+from ..nets.threads import fitting_threads, work_of
 from ..result import Status
 from .history import History
 from .learning_rate import LearningRate, as_learning_rate
 from .progress import describe_row, show_row
 from .run import Run
 from .run_files import RunFiles, describe_loss, describe_settings
-from .sample_margins import SampleMargins, find_recorded
+from .sample_margins import sample_margins
 from .stopping import Epochs, StoppingRule, as_stopping_rules
 
 _COVERED = (
@@ -162,15 +162,12 @@ def train(
             "Training reads the data once per epoch, and a generator can be read only once. Pass"
             " (X, y) or a DataLoader."
         )
-    recorded = find_recorded(record_margins, checkpoint_dir, data, "checkpoint_dir")
-    settings = describe_settings(
-        model, data, loss=describe_loss(chosen), lr=repr(rate), batch_size=batch_size, seed=seed
-    )
+    margins = sample_margins(record_margins, checkpoint_dir, data, "checkpoint_dir")
     files = None
     if checkpoint_dir is not None:
-        margins = None
-        if recorded is not None:
-            margins = SampleMargins(Path(checkpoint_dir), len(recorded), settings["data"])
+        settings = describe_settings(
+            model, data, loss=describe_loss(chosen), lr=repr(rate), batch_size=batch_size, seed=seed
+        )
         files = RunFiles(
             checkpoint_dir, settings, every_seconds=checkpoint_seconds, margins=margins
         )
@@ -185,8 +182,9 @@ def train(
         Progress(progress, type(model).__name__) as display,
     ):
         run = Run(model, data, rate, chosen, batch_size, files)
-        threads.enter_context(fitting_threads(run.work()))
-        run.begin(files.read(resume) if files else None)
+        first = run.first_inputs()
+        threads.enter_context(fitting_threads(work_of(model, first)))
+        run.begin(first, files.read(resume) if files else None)
         if files and not isinstance(data, Arrays):
             display.say(_COVERED)
         try:

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import nn
@@ -9,7 +10,7 @@ from torch import nn
 from ..core import logspace
 from ..core.caller import warn_caller
 from ..core.memory import advise_on_memory
-from ..errors import DataError, DivergenceError, ModelError, NonFiniteOutputError, OutOfMemoryError
+from ..errors import DataError, DivergenceError, NonFiniteOutputError, OutOfMemoryError
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import MarginReport, measure
@@ -18,7 +19,6 @@ from ..nets.data import batches
 from ..nets.labels import Labels
 from ..nets.model import in_mode, noise_of, require_differentiable
 from ..nets.row_order import in_order
-from ..nets.threads import work_of
 from .history import History
 from .learning_rate import LearningRate
 from .randomness import Randomness
@@ -51,58 +51,52 @@ class Run:
         self.measured_at_once = _MEASURED_AT_ONCE
         self.history = History()
         self.randomness = Randomness(data, model)
+        self.gradient_samples = 0
         self.stalled = ""
 
-    def work(self) -> float:
-        """Multiplications of a forward pass on one batch, which is kept for `begin`.
-
-        Raises what the model and its data raise.
-        """
+    def first_inputs(self) -> Any:
+        """The inputs of the first batch. Raises what the model and its data raise."""
         # Before the first state is kept: nothing may be drawn from what the caller holds.
         with self.randomness.undisturbed():
-            self.first, _ = next(batches(self.measured, self.batch_size, self.model))
-        return work_of(self.model, self.first)
+            x, _ = next(batches(self.measured, self.batch_size, self.model))
+        return x
 
-    def begin(self, saved: dict | None) -> None:
-        """Start anew, or from a saved state; call `work` first."""
+    def begin(self, first: Any, saved: dict | None) -> None:
+        """Start anew, or from a saved state, with the inputs of the first batch."""
         with in_mode(self.model, training=False):
-            self.outputs = require_differentiable(self.model, self.first)
+            self.outputs = require_differentiable(self.model, first, "nothing to train")
             # Training may go on under noise; the reader of its history must know what is in it.
-            if noise := noise_of(self.model, self.first):
+            if noise := noise_of(self.model, first):
                 warn_caller(f"{noise} The margins of this history are those of single draws.")
-            self.homogeneity = analyse(self.model, self.first)
-        if not any(p.requires_grad for p in self.model.parameters()):
-            raise ModelError(
-                "No parameter of the model requires a gradient, so there is nothing to train."
-                " Unfreeze some."
-            )
+            self.homogeneity = analyse(self.model, first)
         _check_classes(self.data, self.outputs)
         if saved is None:
-            report = self._measure()
-            if report.saturated:
-                warn_caller(report.warning)
-            # `_measure` has read the data once: what has changed since changes from pass to pass.
-            if self.files:
-                _warn_of_unrestored(self.randomness.not_restored())
-            self.log_scale = initial_log_scale(
-                self.loss, self._read_log_mean(report), max(self.outputs, 2)
-            )
-            self.log_loss = self._read_log_mean(report)
-            self.gradient_samples = 0
-            if report.log_loss < self.loss.log_threshold:  # the loss proves separation
-                self.lr.begin(self.log_loss, self._find_polyak_step)
-            self.history = self.files.start() if self.files else History()
-            self._keep(report, epoch=0, attempts=0, rate=None)
-            self.save(now=True)
+            self._begin_anew()
             return
         assert self.files is not None  # where a saved state comes from
         put_weights(self.model, saved["model"], self.files.checkpoint)
-        self.history = self.files.cut_back(saved)
+        self.history.rows = self.files.history.read(saved["epoch"] + 1)
+        self.files.history.begin(self.history.rows)
         self.lr.load_state_dict(saved["lr"])
         self.log_scale, self.log_loss = saved["log_scale"], saved["log_loss"]
         self.gradient_samples = saved["gradient_samples"]
         self.randomness.restore(saved["random"])
-        self.kept = self._copy_state(saved["epoch"], saved["history_bytes"])
+        self.kept = self._copy_state()
+
+    def _begin_anew(self) -> None:
+        report = self._measure()
+        if report.saturated:
+            warn_caller(report.warning)
+        # `_measure` has read the data once: what has changed since changes from pass to pass.
+        if self.files:
+            _warn_of_unrestored(self.randomness.not_restored())
+            self.files.history.begin([])
+        self.log_loss = _read_log_mean(report)
+        self.log_scale = initial_log_scale(self.loss, self.log_loss, max(self.outputs, 2))
+        if report.log_loss < self.loss.log_threshold:  # the loss proves separation
+            self.lr.begin(self.log_loss, self._find_polyak_step)
+        self._keep(report, attempts=0, rate=None)
+        self.save(now=True)
 
     def epoch(self, show) -> None:
         """Train for one epoch, as often as it takes until the rule accepts it.
@@ -117,18 +111,18 @@ class Run:
             self._step_through_batches(rate)
             report = self._measure_or_none()
             # An infinite loss lets a rule refuse the epoch like any other that went too far.
-            after = self._read_log_mean(report) if report is not None else math.inf
-            if self.lr.accept(self.log_loss, after):
-                if report is None:
-                    self.undo()
-                    self.save(now=True)
-                    raise DivergenceError(
-                        f"Epoch {self.history.rows[-1]['epoch'] + 1} ended with parameters or"
-                        " outputs that are not finite; the model was put back to the epoch before."
-                        f" Use LossBasedLR, or a smaller rate than {self.lr!r}."
-                    )
+            after = _read_log_mean(report) if report is not None else math.inf
+            accepted = self.lr.accept(self.log_loss, after)
+            if accepted and report is not None:
                 break
             self.undo()
+            if accepted:
+                self.save(now=True)
+                raise DivergenceError(
+                    f"Epoch {len(self.history)} ended with parameters or outputs that are not"
+                    " finite; the model was put back to the epoch before. Use LossBasedLR, or a"
+                    f" smaller rate than {self.lr!r}."
+                )
             if self.lr.exhausted:
                 self.stalled = (
                     "stalled: no step lowers the loss any more, down to a relative rate of"
@@ -137,7 +131,7 @@ class Run:
                 return
         # The next epoch's steps are relative to the loss that this one reached.
         self.log_scale = self.log_loss = after
-        self._keep(report, epoch=self.history.rows[-1]["epoch"] + 1, attempts=attempts, rate=rate)
+        self._keep(report, attempts=attempts, rate=rate)
         self.save()
 
     def undo(self) -> None:
@@ -153,7 +147,7 @@ class Run:
         self.undo()
         del self.history.rows[self.kept["epoch"] + 1 :]
         if self.files:
-            self.files.cut_back(self.kept)
+            self.files.history.begin(self.history.rows)
 
     def save(self, *, now: bool = False) -> None:
         """Write the state after the last accepted epoch, if it is time or `now`."""
@@ -229,32 +223,27 @@ class Run:
         except NonFiniteOutputError:
             return None
 
-    def _read_log_mean(self, report: MarginReport) -> float:
-        """Natural log of the mean loss."""
-        return logspace.log_mean(report.log_loss, report.n)
-
-    def _keep(self, report: MarginReport, *, epoch: int, attempts: int, rate: float | None) -> None:
+    def _keep(self, report: MarginReport, *, attempts: int, rate: float | None) -> None:
         """Accept an epoch: write its row, and remember everything that a resumed run needs.
 
         An interruption in between finds `kept` as it was, and `rewind` cuts the rest.
         """
         head = {
-            "epoch": epoch,
+            "epoch": len(self.history),
             "attempts": attempts,
             "gradient_samples": self.gradient_samples,
             "relative_rate": rate,
         }
-        row = head | report.to_dict()
+        self.history.rows.append(head | report.to_dict())
         # On disk first: a checkpoint must not refer to a row that a crash could still lose.
-        size = self.files.append(row, report.q) if self.files else 0
-        self.history.rows.append(row)
-        self.kept = self._copy_state(epoch, size)
+        if self.files:
+            self.files.history.append(self.history.rows[-1], report.q)
+        self.kept = self._copy_state()
 
-    def _copy_state(self, epoch: int, history_bytes: int) -> dict:
+    def _copy_state(self) -> dict:
         """A copy of everything that a resumed run needs."""
         return {
-            "epoch": epoch,
-            "history_bytes": history_bytes,
+            "epoch": len(self.history) - 1,
             "model": {
                 name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()
             },
@@ -264,6 +253,11 @@ class Run:
             "gradient_samples": self.gradient_samples,
             "random": self.randomness.state(),
         }
+
+
+def _read_log_mean(report: MarginReport) -> float:
+    """Natural log of the mean loss."""
+    return logspace.log_mean(report.log_loss, report.n)
 
 
 def _warn_of_unrestored(reasons: list[str]) -> None:

@@ -3,16 +3,16 @@ of the data, by which readers tell whose margins these are.
 """
 
 import io
-import os
 from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
 from ..core.arguments import check_flag
-from ..core.files import write_atomically
+from ..core.files import explain_unwritable, write_atomically
 from ..errors import ArgumentError, CheckpointError
 from ..nets.arrays import Arrays
+from ..nets.shared import digest_of
 
 _NAME = "sample_margins-{}.npy"
 
@@ -20,67 +20,70 @@ _NAME = "sample_margins-{}.npy"
 class SampleMargins:
     """An array in a folder, float32, with one row of N margins for each row of a history."""
 
-    def __init__(self, folder: Path, samples: int, data: str):
-        self.path, self._samples, self._rows = Path(folder) / _NAME.format(data), samples, 0
+    def __init__(self, folder: Path, data: Arrays):
+        self.path = folder / _NAME.format(fingerprint(data))
+        self._samples, self._rows, self._waiting = len(data), 0, b""
 
-    def start(self) -> None:
-        """Begin an array without rows. Raises CheckpointError."""
-        for other in self.path.parent.glob(_NAME.format("*")):
-            other.unlink()
-        write_atomically(self.path, self._header(0))
-        self._rows = 0
-
-    def append(self, q: Tensor) -> None:
-        """Add the margins of an epoch, shape (N,). Raises CheckpointError."""
-        row = q.detach().cpu().numpy().astype("<f4").tobytes()
+    def begin(self, rows: int) -> None:
+        """Keep the first rows only; with none, begin an array. Raises CheckpointError."""
+        self._rows, self._waiting = rows, b""
+        if not rows:
+            for other in self.path.parent.glob(_NAME.format("*")):
+                other.unlink()
+            write_atomically(self.path, self._header())
+            return
         try:
-            with open(self.path, "r+b") as file:
-                # Behind the last whole row; the header counts it once it is there.
-                file.seek(self._size(self._rows))
-                file.write(row)
-                file.truncate()
-                file.seek(0)
-                file.write(self._header(self._rows + 1))
-        except OSError as error:
-            raise CheckpointError(
-                f"Cannot write {self.path}: {error.strerror}. The last checkpoint is intact. Free"
-                " some space, then start the same command again to go on."
-            ) from error
-        self._rows += 1
-
-    def cut_back(self, rows: int) -> None:
-        """Keep the first rows only. Raises CheckpointError where there are fewer."""
-        try:
-            if self.path.stat().st_size < self._size(rows):
+            if self.path.stat().st_size < self._size():
                 raise CheckpointError(
                     f"{self.path} is shorter than its checkpoint says. Restore it, or start in a"
                     " new folder."
                 )
             with open(self.path, "r+b") as file:
-                file.write(self._header(rows))
-            os.truncate(self.path, self._size(rows))
+                file.write(self._header())
+                file.truncate(self._size())
         except OSError as error:
             raise CheckpointError(
                 f"Cannot go on with {self.path}: {error.strerror}. Margins are recorded from the"
                 " first epoch on: start in a new folder, or without record_margins."
             ) from error
-        self._rows = rows
 
-    def _header(self, rows: int) -> bytes:
+    def append(self, q: Tensor) -> None:
+        """Add the margins of an epoch, shape (N,), after what could not be written before.
+
+        Raises CheckpointError.
+        """
+        self._waiting += q.detach().cpu().numpy().astype("<f4").tobytes()
+        with explain_unwritable(self.path), open(self.path, "r+b") as file:
+            file.seek(self._size())
+            file.write(self._waiting)
+            file.truncate()
+            # The header counts a row once it is there.
+            self._rows, self._waiting = self._rows + len(self._waiting) // (4 * self._samples), b""
+            file.seek(0)
+            file.write(self._header())
+
+    def _header(self) -> bytes:
         """The header of numpy, which is of one length for any number of rows."""
-        shape = {"descr": "<f4", "fortran_order": False, "shape": (rows, self._samples)}
+        shape = {"descr": "<f4", "fortran_order": False, "shape": (self._rows, self._samples)}
         np.lib.format.write_array_header_1_0(header := io.BytesIO(), shape)
         return header.getvalue()
 
-    def _size(self, rows: int) -> int:
-        """The bytes of a file with so many rows."""
-        return len(self._header(rows)) + rows * 4 * self._samples
+    def _size(self) -> int:
+        """The bytes of a file with all rows so far."""
+        return len(self._header()) + self._rows * 4 * self._samples
 
 
-def find_recorded(
-    record_margins: bool, folder: object, data: object, argument: str
-) -> Arrays | None:
-    """The samples whose margins are to be recorded, or None where none are.
+def fingerprint(data) -> str:
+    """A short digest of a data set in memory; iterables of batches are not read."""
+    if not isinstance(data, Arrays):
+        return type(data).__name__
+    return digest_of(data.X, data.y, size=8).hex()
+
+
+def sample_margins(
+    record_margins: bool, folder: str | Path | None, data: object, argument: str
+) -> SampleMargins | None:
+    """The array for the margins of the samples, or None where none are to be recorded.
 
     argument : what the caller calls the folder. Raises ArgumentError where there is no folder, or
     the data, as they were opened, have no order.
@@ -97,7 +100,7 @@ def find_recorded(
             "record_margins=True takes the data as a pair (X, y): batches may come in another order"
             " each epoch, and a margin would be another sample's."
         )
-    return data
+    return SampleMargins(Path(folder), data)
 
 
 def has_sample_margins(folder: Path) -> bool:

@@ -1,0 +1,71 @@
+"""The history of a run on disk, row by row, and the margins of its samples where they are kept."""
+
+import os
+from pathlib import Path
+
+from torch import Tensor
+
+from ..core.files import explain_unwritable, make_folder, write_atomically
+from ..errors import CheckpointError
+from .checkpoint import HISTORY
+from .history import History, json_line
+from .sample_margins import SampleMargins
+
+
+class HistoryFile:
+    """The history.jsonl of a folder; call `begin` first."""
+
+    def __init__(self, folder: Path, margins: SampleMargins | None):
+        self.path, self._margins = folder / HISTORY, margins
+        self._end, self._waiting = 0, b""
+
+    def begin(self, rows: list[dict]) -> None:
+        """Go on from these rows; rows of the file beyond them are cut off.
+
+        Raises CheckpointError where the folder cannot be written, or its history is of another run.
+        """
+        make_folder(self.path.parent)
+        content = "".join(map(json_line, rows)).encode()
+        found = self.path.read_bytes() if self.path.exists() else b""
+        found = found[: found.rfind(b"\n") + 1]  # a crash may cut off the last line
+        lines = found.count(b"\n")
+        fits = found.startswith(content) or content.startswith(found)
+        # The first row is of the net before training, and is no work lost.
+        if not (fits if rows else lines <= 1):
+            raise CheckpointError(
+                f"{self.path} holds the history of another run ({lines} rows), and no checkpoint or"
+                " state that fits it was given. Choose another folder."
+            )
+        write_atomically(self.path, content)
+        self._end, self._waiting = len(content), b""
+        if self._margins:
+            self._margins.begin(len(rows))
+
+    def read(self, rows: int) -> list[dict]:
+        """The first rows of the file. Raises CheckpointError where it has fewer."""
+        found = History.load(self.path).rows
+        if len(found) < rows:
+            raise CheckpointError(
+                f"{self.path} is shorter than its checkpoint says. Restore it, or start in a new"
+                " folder."
+            )
+        return found[:rows]
+
+    def append(self, row: dict, q: Tensor) -> None:
+        """Add a row, and the margins of all samples, after what could not be written before.
+
+        Raises CheckpointError.
+        """
+        self._waiting += json_line(row).encode()
+        if self._margins:
+            self._margins.append(q)
+        with explain_unwritable(self.path), open(self.path, "r+b") as file:
+            file.truncate(self._end)  # half a line of a write that failed
+            file.seek(self._end)
+            file.write(self._waiting)
+        self._end, self._waiting = self._end + len(self._waiting), b""
+
+    def sync(self) -> None:
+        """Wait until all rows are on the disk. Raises CheckpointError."""
+        with explain_unwritable(self.path), open(self.path, "rb") as file:
+            os.fsync(file.fileno())
