@@ -56,6 +56,11 @@ class SolverData(Record):
         return float(split_lengths(self.Z)[0].max()) or 1.0
 
     @property
+    def mean_square(self) -> float:
+        """The mean squared norm of the rows of Z; what is beyond float64 is 0 or infinite."""
+        return float(((self.Z / self.size) ** 2).sum(1).mean()) * self.size * self.size
+
+    @property
     def scaled(self) -> np.ndarray:
         """The rows of Z in units of the longest one."""
         return self.Z / self.size / (self.longest / self.size)

@@ -24,9 +24,6 @@ from .kernel_problem import (
     validate_kernel,
 )
 
-_AVERAGED_SAMPLES = 1000
-"""So many samples tell the scale of a kernel to a digit, which is all that a recommended C has."""
-
 
 def kernel_max_margin(
     K, y, *, tol: float = 1e-6, time_limit: float | None = None
@@ -34,9 +31,8 @@ def kernel_max_margin(
     """The function of norm 1 in the space of a kernel that has the largest margin.
 
     It is max over ||f|| <= 1 of min_n y_n f(x_n): a support vector machine without an intercept.
-    Its dual is the point of smallest norm in the hull of the labelled samples, the minimum over
-    probability weights p of sqrt(p' (yy' * K) p), which is also the proved upper bound. Ctrl-C
-    returns the bracket of equal weights, with `Status.INTERRUPTED`.
+    Its dual, the minimum over probability weights p of sqrt(p' (yy' * K) p), is the proved upper
+    bound. Ctrl-C returns a valid bracket, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -54,9 +50,8 @@ def kernel_max_margin(
     Returns
     -------
     KernelSolution
-        Coefficients and dual weights (float64 of shape (n,)), the margin recomputed in float64 and
-        the proved upper bound. Where nothing separates the samples, its `note` names those that
-        contradict each other.
+        Coefficients and dual weights (float64 of shape (n,)), the margin recomputed in float64, the
+        proved upper bound, and a `note` that names samples which contradict each other.
 
     Raises
     ------
@@ -81,11 +76,8 @@ def kernel_max_margin(
     known = matrix.values if matrix.exact else np.eye(len(y))
     contradictions = Contradictions.in_kernel(known, y)
     (found,) = solve_kernel([HardMargin(matrix, y, tol, contradictions)], deadline=deadline)
-    found = replace(found, seconds=time.monotonic() - started)
-    if found.margin > 0:
-        return found
-    C = recommended_cost(float(matrix.diagonal.mean()) * matrix.scale)
-    return _add_note(found, contradictions, f"kernel_soft_margin(K, y, C={C:g})")
+    size = float(matrix.diagonal.mean()) * matrix.scale
+    return _finish(found, started, contradictions, "kernel_soft_margin(K, y, C={C:g})", size)
 
 
 def f2_max_margin(
@@ -95,7 +87,6 @@ def f2_max_margin(
 
     gamma_2 = max over ||f|| <= 1 in F_2 of min_n y_n f(x_n), where F_2 is the space of the kernel
     `kernels.arc_cosine`: two-layer ReLU nets whose directions are fixed and uniform on the sphere.
-    Ctrl-C returns a valid bracket, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -105,10 +96,8 @@ def f2_max_margin(
         Labels {-1, +1} or {0, 1}.
     bias : bool, default True
         Whether the neurons have a bias.
-    tol : float, default 1e-6
-        Relative gap between margin and upper bound up to which the status is OPTIMAL.
-    time_limit : float, optional
-        Seconds after which the best bracket so far is returned, as in `kernel_max_margin`.
+    tol, time_limit : optional
+        As of `kernel_max_margin`.
 
     Returns
     -------
@@ -149,17 +138,14 @@ def ntk_max_margin(
 ) -> KernelSolution:
     """The largest margin in the unit ball of the tangent kernel space of a two-layer ReLU net.
 
-    It is max over ||f|| <= 1 of min_n y_n f(x_n) in the space of the kernel `kernels.ntk`. Ctrl-C
-    returns a valid bracket, with `Status.INTERRUPTED`.
+    It is max over ||f|| <= 1 of min_n y_n f(x_n) in the space of the kernel `kernels.ntk`.
 
     Parameters
     ----------
     X, y : array_like
         Inputs (n, d) and labels (n,), as of `f2_max_margin`.
-    r_w : float, default 1.0
-        Initial scale of the second layer, finite.
-    r_u : float, default 1.0
-        Initial scale of the first layer, finite.
+    r_w, r_u : float, default 1.0
+        Initial scales of the second and of the first layer, finite.
     bias, tol, time_limit : optional
         As of `f2_max_margin`.
 
@@ -201,11 +187,8 @@ def _solve_homogeneous(
     tol: float,
     time_limit: float | None,
 ) -> KernelSolution:
-    """Solve for a kernel with k(a x, b x') = a b k(x, x') at a size between 1 and 2, because
-    squares of huge inputs overflow; such a kernel is positive by its form, which needs no check.
-
-    `formula` is the call of a soft margin with a cost C, for the note on samples that are not
-    separated.
+    """Solve for a kernel k(a x, b x') = a b k(x, x') at a size between 1 and 2, because squares of
+    huge inputs overflow; `formula` is the call of a soft margin with a cost C, for the note.
     """
     started, deadline = time.monotonic(), Deadline(time_limit)
     tol = check_number("tol", tol, above=0, below=1)
@@ -216,14 +199,11 @@ def _solve_homogeneous(
     if contradictions.weights is not None:
         found = keep_constant(0.0, Status.NOT_SEPARABLE, contradictions.weights)
     else:
-        require_kernel_memory(
-            len(data),
-            8,
-            "Take fewer samples, or linear_max_margin(kernels.random_features(X, 1000), y).",
-        )
+        remedy = "Take fewer samples, or linear_max_margin(kernels.random_features(X, 1000), y)."
+        require_kernel_memory(len(data), 8, remedy)
         size = float(floor_to_powers(data.size))
-        Z, ended = data.Z / size, Status.TIME_LIMIT
-        error = bound_entry_errors(Z.shape[1])
+        Z, error, ended = data.Z / size, bound_entry_errors(data.Z.shape[1]), Status.TIME_LIMIT
+        found = None
         try:
             K = compute_kernel(kernel, Z, deadline)
             if K is not None:
@@ -235,22 +215,26 @@ def _solve_homogeneous(
                 problem = HardMargin(matrix, data.y, tol, contradictions, size)
                 (found,) = solve_kernel([problem], deadline=deadline)
         except KeyboardInterrupt:  # before the kernel was there
-            K, ended = None, Status.INTERRUPTED
-        if K is None:
+            ended = Status.INTERRUPTED
+        if found is None:
             upper, dual = bound_by_shortest(kernel, Z, size, error)
             found = keep_constant(upper, ended, dual)
-    found = replace(found, seconds=time.monotonic() - started)
-    if found.margin > 0:
-        return found
-    # k(x, x) is a multiple of |x|^2, taken sample by sample: the whole kernel may not be there.
-    sizes = [float(kernel(z[None], z[None])[0, 0]) for z in data.Z[:_AVERAGED_SAMPLES] / data.size]
-    C = recommended_cost(float(np.mean(sizes)) * data.size * data.size)
-    return _add_note(found, contradictions, formula.format(C=C))
+    # k(x, x) is a multiple of |x|^2.
+    one = np.eye(1, data.Z.shape[1])
+    mean = float(kernel(one, one)[0, 0]) * data.mean_square
+    return _finish(found, started, contradictions, formula, mean)
 
 
-def _add_note(found: KernelSolution, contradictions: Contradictions, soft: str) -> KernelSolution:
-    """Add a note that says why the samples are not separated; a search that was stopped gets one
-    only where samples contradict each other.
+def _finish(
+    found: KernelSolution, started: float, contradictions: Contradictions, soft: str, size: float
+) -> KernelSolution:
+    """Add the seconds, and a note that says why the samples are not separated; a search that was
+    stopped gets one only where samples contradict each other.
     """
-    proof = found.dual * (found.status is Status.NOT_SEPARABLE)
-    return replace(found, note=contradictions.note(proof, f"For a soft margin: {soft}."))
+    note = ""
+    if found.margin <= 0:
+        proof = found.dual * (found.status is Status.NOT_SEPARABLE)
+        note = contradictions.note(
+            proof, f"For a soft margin: {soft.format(C=recommended_cost(size))}."
+        )
+    return replace(found, seconds=time.monotonic() - started, note=note)

@@ -13,6 +13,8 @@ from .extended import multiply_extended
 
 _UNIT_RANGE = (1e-60, 1e60)
 """Largest entries that are kept as they are: fourth powers of such numbers are within float64."""
+_LEAST_EXPONENT = -500
+"""Units are at least 4 to this: the least float times 2^74, so that all digits of entries stay."""
 _EXTENDED = 2000
 """Samples up to which products are recomputed in longer floats where float64 proves too little: .1
 s for 2,000.
@@ -54,8 +56,9 @@ class KernelMatrix(Record):
         scale = float(np.diagonal(K).max())  # the largest entry of all, where K is what it must be
         if scale <= 0 or _UNIT_RANGE[0] <= scale <= _UNIT_RANGE[1]:
             return cls(K, exact=exact, entry_error=entry_error)
-        # A power of 4: neither it nor its root rounds what is divided by it.
-        scale = float(4.0 ** np.floor(np.log2(scale) / 2))
+        # A power of 4: neither it nor its root rounds what is divided by it. Costs times a smaller
+        # one would be rounded.
+        scale = float(4.0 ** max(np.floor(np.log2(scale) / 2), _LEAST_EXPONENT))
         values = K / scale
         # Entries that underflow are lost.
         exact = exact and np.array_equal(values * scale, K)

@@ -100,13 +100,12 @@ def linear_max_margin(
     status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=0.0)
     note = ""
     if status is Status.NOT_SEPARABLE:
-        mean = float(((data.Z / data.size) ** 2).sum(1).mean())
-        C = recommended_cost(mean * data.size * data.size)
-        formula = (
-            f"kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}), or a net instead of"
-            " a linear function"
+        C = recommended_cost(data.mean_square)
+        note = contradictions.note(
+            dual,
+            f"For a soft margin: kernel_soft_margin(X @ X.T{' + 1' if bias else ''}, y, C={C:g}),"
+            " or a net instead of a linear function.",
         )
-        note = contradictions.note(dual, f"For a soft margin: {formula}.")
     return LinearSolution(
         margin=margin,
         upper_bound=upper,

@@ -13,20 +13,20 @@ from ..core.records import short_repr
 from ..result import SoftSolution, Status, judge_bracket
 from .cone_fallback import propose_in_box
 from .extended import round_down
-from .hinge_bracket import bracket_hinges
 from .kernel_engine import KernelProblem, solve_kernel
 from .kernel_matrix import KernelMatrix
 from .kernel_problem import validate_kernel
+
+_RELIABLE_OUTPUT = 1e-6
+"""Factors 1 / output of f above 1e6 are not tried: outputs that are so small are rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftKernelSolution(SoftSolution):
     """The function f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss.
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (n,), float64
-        y * dual up to a common factor near 1. The other fields are those of `SoftSolution`.
+    Its `coefficients` (n,), float64, are y * dual up to a common factor near 1; the other fields
+    are those of `SoftSolution`.
     """
 
     coefficients: np.ndarray
@@ -51,7 +51,6 @@ def kernel_soft_margin(
 
     It minimizes ||f||^2 / 2 + C sum_n max(0, 1 - y_n f(x_n)): a support vector machine without an
     intercept. Its dual, max sum p - p' (yy' * K) p / 2 over 0 <= p <= C, proves the lower bound.
-    Ctrl-C returns the best bracket so far, with `Status.INTERRUPTED`; at worst that of f = 0.
 
     Parameters
     ----------
@@ -62,10 +61,8 @@ def kernel_soft_margin(
         mean K_nn lets a sample with full weight move its own output by 1.
     sample_weight : array_like of shape (n,), optional
         Factors >= 0 of C, one per sample; 1 by default.
-    tol : float, default 1e-6
-        Relative gap between the objective and its lower bound up to which the status is OPTIMAL.
-    time_limit : float, optional
-        Seconds after which the best bracket so far is returned, as in `kernel_max_margin`.
+    tol, time_limit : optional
+        As of `kernel_max_margin`; the gap is that of the objective and its lower bound.
 
     Returns
     -------
@@ -170,19 +167,40 @@ def _bracket_objective(
     outputs: np.ndarray,
     errors: np.ndarray,
 ) -> SoftKernelSolution:
-    """Both ends of the bracket from labelled outputs (n,) that are known up to `errors` (n,)."""
+    """Both ends of the bracket from labelled outputs (n,) known up to `errors` (n,)."""
     eps = (len(y) + 4) * float(np.finfo(outputs.dtype).eps)
-    square = max(float(dual @ outputs), 0.0)
-    largest_square = square + float(dual @ (errors + eps * np.abs(outputs)))
-    found = bracket_hinges(caps, float(dual.sum()), largest_square, outputs - errors, eps)
+    exact, sums = max(float(dual @ outputs), 0.0), 1 + eps
+    square = exact + float(dual @ (errors + eps * np.abs(outputs)))
+    total = float(dual.sum()) / sums
+    shrink = min(1.0, total / square) if square > 0 else 1.0
+    lower = max(shrink * total - 0.5 * shrink**2 * square, 0.0)
+    # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
+    # scale, their sum is convex and bends at 1 / output.
+    least = outputs - errors
+    scales = np.concatenate([[0.0, 1.0], 1 / least[least > _RELIABLE_OUTPUT]])
+    costs = 0.5 * scales**2 * square + _sum_hinges(scales, least, caps)
+    factor = float(scales[np.argmin(costs)])
+    hinges = np.maximum(1 - factor * least, 0.0)
     return SoftKernelSolution(
-        objective=found.objective / unit,
-        lower_bound=found.lower / unit,
+        objective=float(0.5 * factor**2 * square + caps @ hinges * sums) / unit,
+        lower_bound=lower / unit,
         certified=False,
         status=Status.STALLED,
-        dual=found.shrink * dual / unit,
+        dual=shrink * dual / unit,
         seconds=0.0,
-        hinge=found.hinge,
-        margin=float(outputs.min()) * float(np.sqrt(unit / square)) if square > 0 else 0.0,
-        coefficients=found.factor * y * dual / unit,
+        hinge=float(hinges.sum()),
+        margin=float(outputs.min()) * float(np.sqrt(unit / exact)) if exact > 0 else 0.0,
+        coefficients=factor * y * dual / unit,
     )
+
+
+def _sum_hinges(scales: np.ndarray, outputs: np.ndarray, caps: np.ndarray) -> np.ndarray:
+    """The hinge losses sum_i caps_i max(0, 1 - scale outputs_i) at many scales, by one sort."""
+    order = np.argsort(outputs)
+    ascending = outputs[order]
+    costs = np.concatenate([[0.0], np.cumsum(caps[order])])
+    sums = np.concatenate([[0.0], np.cumsum(caps[order] * ascending)])
+    below = np.searchsorted(
+        ascending, np.divide(1, scales, out=np.full_like(scales, np.inf), where=scales > 0)
+    )
+    return costs[below] - scales * sums[below]
