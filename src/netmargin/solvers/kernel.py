@@ -195,6 +195,7 @@ def _solve_homogeneous(
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "A kernel problem")
     contradictions = Contradictions.among(data, bias=bias, relu=True)
+    found: KernelSolution | None = None
     # Contradictions are a proof at once; a large kernel takes minutes.
     if contradictions.weights is not None:
         found = keep_constant(0.0, Status.NOT_SEPARABLE, contradictions.weights)
@@ -203,7 +204,6 @@ def _solve_homogeneous(
         require_kernel_memory(len(data), 8, remedy)
         size = float(floor_to_powers(data.size))
         Z, error, ended = data.Z / size, bound_entry_errors(data.Z.shape[1]), Status.TIME_LIMIT
-        found = None
         try:
             K = compute_kernel(kernel, Z, deadline)
             if K is not None:
