@@ -11,7 +11,6 @@ from enum import StrEnum
 import numpy as np
 
 from .core.notebook_tables import Certainty, NotebookTable, describe_in_notebook, number
-from .core.records import short_repr
 from .core.saved_records import Record
 
 
@@ -245,8 +244,6 @@ class MarginSolution(Solution):
     seconds: float
     note: str = ""
 
-    __repr__ = short_repr
-
     @property
     def bracket(self) -> Bracket:
         """The bracket [margin, upper_bound] of the largest margin."""
@@ -281,8 +278,6 @@ class RegularizedSolution(Solution):
     dual: np.ndarray
     seconds: float
 
-    __repr__ = short_repr
-
     @property
     def bracket(self) -> Bracket:
         """The bracket [lower_bound, objective] of the least objective."""
@@ -306,5 +301,3 @@ class SoftSolution(RegularizedSolution):
 
     hinge: float
     margin: float
-
-    __repr__ = short_repr

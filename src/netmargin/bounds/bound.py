@@ -8,7 +8,6 @@ import numpy as np
 
 from ..core.arguments import check_number
 from ..core.matrices import as_array
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import DataError
 
@@ -41,8 +40,6 @@ class Bound(Record):
     confidence: float
     assumptions: tuple[str, ...]
     largest: float = 1.0
-
-    __repr__ = short_repr
 
     @property
     def value(self) -> float:

@@ -12,7 +12,6 @@ from ..core.arguments import check_count, check_number, check_seed
 from ..core.deadline import Deadline
 from ..core.matrices import binary_data
 from ..core.memory import require_memory
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..nets.model import with_gradients
@@ -44,8 +43,6 @@ class InterclassDistance(Record):
     upper_bound: float
     basis: np.ndarray
     status: Status
-
-    __repr__ = short_repr
 
     @property
     def bracket(self) -> Bracket:

@@ -8,7 +8,6 @@ from scipy import sparse
 
 from ..errors import DataError
 from .caller import warn_caller
-from .records import short_repr
 from .saved_records import Record
 
 EPS = 2.0**-52
@@ -39,8 +38,6 @@ class SolverData(Record):
 
     Z: np.ndarray
     y: np.ndarray
-
-    __repr__ = short_repr
 
     @property
     def size(self) -> float:

@@ -9,8 +9,6 @@ from functools import singledispatch
 from html import escape
 from typing import Any
 
-from .records import short_repr
-
 
 class Certainty(StrEnum):
     """How far a number can be relied on; the members are what labels say."""
@@ -44,8 +42,6 @@ class NotebookTable:
     rows: Sequence[Sequence[Cell]]
     heads: Sequence[Cell] = ()
     notes: Sequence[str] = ()
-
-    __repr__ = short_repr
 
     def html(self) -> str:
         """Write the table as HTML, every text escaped."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from ..errors import ArgumentError, CheckpointError
 from .arguments import check_path
 from .files import write_atomically
 from .notebook_tables import describe_in_notebook
+from .records import short_repr
 
 _FORMAT = 2
 """Version of the format; a file of a later one is refused."""
@@ -49,10 +50,17 @@ class Record:
     True
     """
 
+    _shown: ClassVar[tuple[str, ...]] = ()
+    """What `repr` shows, the important names first; () are all fields, as of `short_repr`."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__module__.startswith(f"{_PACKAGE}."):
             _records[_key_of(cls)] = cls
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # or `dataclass` writes one
+
+    def __repr__(self) -> str:
+        return short_repr(self, *self._shown)
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows: a small table, or the line of `repr` where there is none."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core.arguments import check_flag, check_seed
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from ..nets.accepted_models import check_model
@@ -105,10 +104,7 @@ class Homogeneity(Record):
     _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)
     """The last result of `check` with `range=True`, which `summary` prints."""
 
-    def __repr__(self) -> str:
-        return short_repr(
-            self, "kind", "order", "deviation", "groups", "blockers", "ignored", "evidence"
-        )
+    _shown = ("kind", "order", "deviation", "groups", "blockers", "ignored", "evidence")
 
     @property
     def whole(self) -> bool:

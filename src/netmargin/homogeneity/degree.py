@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ..core.records import short_repr
 from ..core.saved_records import Record
 
 
@@ -22,8 +21,6 @@ class Degree(Record):
     """
 
     exponents: Mapping[str, Fraction] = field(default_factory=dict)
-
-    __repr__ = short_repr
 
     @staticmethod
     def of(parameter: str) -> "Degree":
@@ -166,8 +163,6 @@ class Epsilon(Record):
     where: str
     value: float
     place: str
-
-    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"{self.value:g} in {self.place}"

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from .scaling import TOLERANCE
 
@@ -42,8 +41,6 @@ class ScalingCheck(Record):
     samples: int
     range: tuple[float, float] | None = None
     cause: str = "its epsilons"
-
-    __repr__ = short_repr
 
     @property
     def passed(self) -> bool:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..core.records import short_repr
 from ..core.saved_records import Record
 
 STORED_STATISTICS = "subtracts stored running statistics, which do not scale with the parameters"
@@ -53,8 +52,6 @@ class Blocker(Record):
     reason: str
     replacement: str
     bias: str | None = None
-
-    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"{self.module or 'the model itself'}: {self.reason}. Instead: {self.replacement}"

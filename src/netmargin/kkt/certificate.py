@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..result import Status
 from .multipliers import multipliers
@@ -118,19 +117,17 @@ class KKTCertificate(Record):
     _gram: np.ndarray = field(repr=False)
     _values: np.ndarray = field(repr=False)
 
-    def __repr__(self) -> str:
-        return short_repr(
-            self,
-            "relative_epsilon",
-            "relative_radius_epsilon",
-            "delta",
-            "order",
-            "q_min",
-            "samples",
-            "support",
-            "completeness",
-            "seconds",
-        )
+    _shown = (
+        "relative_epsilon",
+        "relative_radius_epsilon",
+        "delta",
+        "order",
+        "q_min",
+        "samples",
+        "support",
+        "completeness",
+        "seconds",
+    )
 
     @property
     def relative_epsilon(self) -> float:

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from ..core.arguments import check_choice, check_count
 from ..core.denormals import flush_denormals
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
 from ..nets.data import Data, takes_data
@@ -49,8 +48,6 @@ class TangentSVM(Record):
     constraints: Tensor
     gap: float
     status: Status
-
-    __repr__ = short_repr
 
 
 @takes_data

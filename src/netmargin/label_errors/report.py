@@ -17,7 +17,6 @@ from ..core.notebook_tables import (
     describe_in_notebook,
     number,
 )
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..nets.labels import name_labels
 
@@ -66,8 +65,7 @@ class LabelErrors(Record):
     conflicts: tuple[tuple[int, ...], ...] = ()
     class_names: tuple[str, ...] | None = None
 
-    def __repr__(self) -> str:
-        return short_repr(self, "n", "share", "at_most", "basis", "conflicts")
+    _shown = ("n", "share", "at_most", "basis", "conflicts")
 
     @property
     def n(self) -> int:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import check_number
-from ..core.records import short_repr
 from ..core.saved_records import Record
 
 _GRID_POINTS = 2000
@@ -73,8 +72,6 @@ class B3Report(Record):
     largest_q: float
     violations: tuple[str, ...]
     caveats: tuple[str, ...] = ()
-
-    __repr__ = short_repr
 
     @property
     def holds(self) -> bool:

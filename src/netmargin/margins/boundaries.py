@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_instance
-from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
 from ..nets.model import scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
@@ -25,8 +24,6 @@ class Boundaries:
     rivals: Tensor
     relative: Tensor
     headroom: Tensor
-
-    __repr__ = short_repr
 
 
 def differentiable_scores(

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..nets.probabilities import show_warning
 from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z
@@ -39,8 +38,7 @@ class Difference(Record):
     interval: Interval | None
     note: str = ""
 
-    def __repr__(self) -> str:
-        return short_repr(self, "data", "number", "first", "second", "value", "real", "note")
+    _shown = ("data", "number", "first", "second", "value", "real", "note")
 
     @property
     def more_than_chance(self) -> bool:
@@ -92,8 +90,7 @@ class Comparison(Record):
     differences: tuple[Difference, ...]
     z_intervals: tuple[Interval | None, ...]
 
-    def __repr__(self) -> str:
-        return short_repr(self, "names", "training", "heldout", "differences")
+    _shown = ("names", "training", "heldout", "differences")
 
     @property
     def warning(self) -> str:

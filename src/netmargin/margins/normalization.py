@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from ..core.records import short_repr
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity
 from ..nets.whole_tensors import euclidean_norm
@@ -32,8 +31,6 @@ class Norms:
     total: float  # ||theta|| over the parameters that count
     logs: dict[str, float | None]  # natural logs by normalization, as in `MarginReport.log_norms`
     reasons: dict[str, str]  # why a log is None, or what the norm leaves out
-
-    __repr__ = short_repr
 
 
 def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.arguments import check_instance
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
@@ -104,18 +103,16 @@ class MarginReport(Record):
     take as long as a few hundred forward passes.
     """
 
-    def __repr__(self) -> str:
-        return short_repr(
-            self,
-            "n",
-            "accuracy",
-            "q_min",
-            "normalized_margin",
-            "smoothed_margin",
-            "log10_mean_loss",
-            "norm",
-            "order",
-        )
+    _shown = (
+        "n",
+        "accuracy",
+        "q_min",
+        "normalized_margin",
+        "smoothed_margin",
+        "log10_mean_loss",
+        "norm",
+        "order",
+    )
 
     @property
     def n(self) -> int:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import suggest_word
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import ArgumentError
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
@@ -50,8 +49,7 @@ class Margin(Record):
     _log_norm: float = field(default=0.0, repr=False)
     class_names: tuple[str, ...] | None = None
 
-    def __repr__(self) -> str:
-        return short_repr(self, "name", "value", "smoothed", "note")
+    _shown = ("name", "value", "smoothed", "note")
 
     @property
     def applies(self) -> bool:

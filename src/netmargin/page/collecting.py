@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import Tensor
 
-from ..core.records import short_repr
 from ..errors import ArgumentError, DataError
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
@@ -32,8 +31,6 @@ class Options:
     feature_names: Any = None
     texts: Any = None
     call: str = "nm.page(...)"
-
-    __repr__ = short_repr
 
 
 def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:

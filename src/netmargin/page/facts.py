@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from ..core.records import short_repr
 from ..errors import ArgumentError
 from ..homogeneity import Homogeneity
 from ..kkt import KKTCertificate
@@ -41,8 +40,6 @@ class LinkedRadii:
     split: str = ""
     rows: Tensor | None = None
 
-    __repr__ = short_repr
-
 
 @dataclass(frozen=True)
 class Facts:
@@ -64,8 +61,6 @@ class Facts:
     comparison: Comparison | None = None
     net_distances: Mapping[str, Tensor] = field(default_factory=dict)
     """Distances of each compared net, on `splits[0]`."""
-
-    __repr__ = short_repr
 
     @property
     def heldout(self) -> Measured | None:

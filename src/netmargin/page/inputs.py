@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import check_instance
-from ..core.records import short_repr
 from ..errors import ArgumentError
 from ..nets.images import as_images
 from .numbers import ends_of_range, plural, significant
@@ -38,8 +37,6 @@ class Inputs:
     standardized: bool = False
     feature_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
-
-    __repr__ = short_repr
 
     @property
     def per_input(self) -> float:

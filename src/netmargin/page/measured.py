@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.records import short_repr
 from ..errors import ArgumentError, DataError, ModelError
 from ..homogeneity import Homogeneity, analyse
 from ..margins import InputMargins, MarginReport, input_margins, measure
@@ -42,8 +41,6 @@ class Measured:
     answers: Tensor
     rivals: Tensor
     no_distance: str
-
-    __repr__ = short_repr
 
     @property
     def n(self) -> int:

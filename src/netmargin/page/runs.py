@@ -8,7 +8,6 @@ from typing import Any
 from torch import nn
 
 from .. import datasets
-from ..core.records import short_repr
 from ..errors import ArgumentError, CheckpointError
 from ..training import History, load_weights
 from ..training.recipes import RECIPES
@@ -30,8 +29,6 @@ class RunFolder:
     path: Path
     history: History
     made_by: dict[str, Any]
-
-    __repr__ = short_repr
 
     def load_into(self, model: nn.Module) -> nn.Module:
         """Load the weights of the run into a net, and return it.

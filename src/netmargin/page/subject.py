@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import nn
 
-from ..core.records import short_repr
 from ..core.saved_records import load
 from ..errors import ArgumentError
 from ..kkt import KKTCertificate
@@ -46,8 +45,6 @@ class Given:
     comparison: Comparison | None = None
     label_errors: LabelErrors | None = None
     radii: dict[str, RobustnessReport] = field(default_factory=dict)
-
-    __repr__ = short_repr
 
     def add(self, record: Any) -> None:
         """Add a record, the file of one, or the folder of a run. Raises ArgumentError."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..nets.probabilities import show_warning
 from ..result import Status
@@ -84,8 +83,7 @@ class RobustnessReport(Record):
     warning: str = ""
     upper_proved: bool = False
 
-    def __repr__(self) -> str:
-        return short_repr(self, "n", "accuracy", "largest", "attacks", "box", "no_lower", "status")
+    _shown = ("n", "accuracy", "largest", "attacks", "box", "no_lower", "status")
 
     @property
     def n(self) -> int:

@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 
 from ..core.matrices import SolverData
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from .extended import multiply_exactly
 from .hull import find_contradiction
@@ -43,8 +42,6 @@ class Contradictions(Record):
     relation: str  # how the features of the first pair are related
     opposites: np.ndarray
     known_to: str = ""  # what the features are known to, where it is less than all digits
-
-    __repr__ = short_repr
 
     @classmethod
     def among(cls, data: SolverData, *, bias: bool, relu: bool = False) -> Self:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.matrices import kernel_values
-from ..core.records import short_repr
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .cone_fallback import minimize_norm
 from .contradictions import ENTRY_ROUNDING, Contradictions
@@ -39,8 +38,6 @@ class KernelSolution(MarginSolution):
     """
 
     coefficients: np.ndarray
-
-    __repr__ = short_repr
 
     def decision_function(self, K) -> np.ndarray:
         """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""

@@ -14,7 +14,6 @@ from ..core.matrices import (
     split_lengths,
     warn_of_size,
 )
-from ..core.records import short_repr
 from ..errors import DataError
 from ..kernels import arc_cosine
 from ..result import Bracket, Solution, Status, judge_bracket
@@ -70,8 +69,6 @@ class Interpolation(Solution):
     dual: np.ndarray
     seconds: float
 
-    __repr__ = short_repr
-
     @property
     def bracket(self) -> Bracket:
         """[lower_bound, norm]: of the least norm where it is certified; else of functions which
@@ -96,8 +93,6 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
 
     lower_bound_from: str
 
-    __repr__ = short_repr
-
 
 @dataclass(frozen=True, kw_only=True)
 class KernelInterpolation(Interpolation):
@@ -116,8 +111,6 @@ class KernelInterpolation(Interpolation):
     coefficients: np.ndarray
     inputs: np.ndarray
     bias: bool
-
-    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""

@@ -7,7 +7,6 @@ from typing import Self
 import numpy as np
 
 from ..core.matrices import EPS
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from .extended import multiply_extended
 
@@ -47,8 +46,6 @@ class KernelMatrix(Record):
     compute: Callable[[np.ndarray], np.ndarray] | None = None
     exact: bool = False
     entry_error: float = 0.0
-
-    __repr__ = short_repr
 
     @classmethod
     def of(cls, K: np.ndarray, *, exact: bool = False, entry_error: float = 0.0) -> Self:

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..core.arguments import check_choice, check_flag, check_number
 from ..core.matrices import binary_data, evaluation_inputs
-from ..core.records import short_repr
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .contradictions import Contradictions, recommended_cost
 from .linear_search import Best, search
@@ -28,8 +27,6 @@ class LinearSolution(MarginSolution):
 
     weights: np.ndarray
     bias: bool
-
-    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """Values weights . x~, shape (N,), at inputs X of shape (N, d)."""

@@ -14,7 +14,6 @@ import numpy as np
 from ..core.arguments import check_count, check_flag, check_number
 from ..core.deadline import Deadline
 from ..core.matrices import SolverData, binary_data
-from ..core.records import short_repr
 from ..errors import DataError
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .attained import attained_margin
@@ -62,8 +61,6 @@ class NarrowSolution(ReLUMeasure, MarginSolution):
     """
 
     programs: int
-
-    __repr__ = short_repr
 
 
 def narrow_max_margin(

@@ -9,7 +9,6 @@ import numpy as np
 from ..core.arguments import check_number
 from ..core.deadline import Deadline
 from ..core.matrices import EPS, check_sample_weight, kernel_values
-from ..core.records import short_repr
 from ..result import SoftSolution, Status, judge_bracket
 from .cone_fallback import propose_in_box
 from .extended import round_down
@@ -30,8 +29,6 @@ class SoftKernelSolution(SoftSolution):
     """
 
     coefficients: np.ndarray
-
-    __repr__ = short_repr
 
     def decision_function(self, K) -> np.ndarray:
         """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""

@@ -8,7 +8,6 @@ from torch import nn
 
 from ..core.arguments import check_count, check_flag
 from ..core.matrices import as_array, binary_data, evaluation_inputs
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
@@ -46,8 +45,6 @@ class ReLUMeasure(Record):
     weights: np.ndarray
     bias: bool
     power: int = 1
-
-    __repr__ = short_repr
 
     def decision_function(self, X) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""
@@ -247,8 +244,6 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
     local_gap: float
     upper_bound_from: str
 
-    __repr__ = short_repr
-
 
 @dataclass(frozen=True, kw_only=True)
 class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
@@ -266,8 +261,6 @@ class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
     local_gap: float
     lower_bound_from: str
 
-    __repr__ = short_repr
-
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
@@ -284,8 +277,6 @@ class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
 
     log_loss: float
     lower_bound_from: str
-
-    __repr__ = short_repr
 
 
 def describe_proof(dual: np.ndarray, proof: str) -> str:

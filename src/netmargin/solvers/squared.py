@@ -15,7 +15,6 @@ from ..core.matrices import (
     split_lengths,
     warn_of_size,
 )
-from ..core.records import short_repr
 from ..result import Bracket, RegularizedSolution, judge_bracket
 from .attained import attained_squared_objective
 from .columns.engine import generate_columns
@@ -46,8 +45,6 @@ class SquaredVariationNormSolution(ReLUMeasure, RegularizedSolution):
 
     loss: float
     lower_bound_from: str
-
-    __repr__ = short_repr
 
 
 def f1_squared(

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from ..core.matrices import SolverData
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..losses import Loss
 from ..solvers.solution import ReLUMeasure
@@ -45,8 +44,6 @@ class Run(Record):
     steps: int = 0
     halvings: int = 0  # of the step sizes
     stopped: bool = False  # whether the target is reached
-
-    __repr__ = short_repr
 
     def measure(self) -> None:
         """Measure margin, mass, smooth margin and the weights of the samples, in float64."""

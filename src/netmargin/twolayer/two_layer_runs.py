@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.records import short_repr
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
@@ -41,8 +40,6 @@ class Snapshot(Record):
     measures: list[ReLUMeasure]
     log_masses: np.ndarray
     duals: list[np.ndarray]
-
-    __repr__ = short_repr
 
     def positions(self, run: int) -> np.ndarray:
         """The neurons w_j = (a_j, b_j) of one run, shape (m, D + 1), float64.
@@ -93,8 +90,6 @@ class TwoLayerRuns(Record):
     steps: np.ndarray
     halvings: np.ndarray
     status: Status
-
-    __repr__ = short_repr
 
     @property
     def best(self) -> np.ndarray:

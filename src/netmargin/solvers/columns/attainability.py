@@ -13,7 +13,6 @@ import numpy as np
 from scipy.linalg import qr
 
 from ...core.matrices import SolverData, split_lengths
-from ...core.records import short_repr
 from ...core.saved_records import Record
 from ..pricing.rays import find_lines
 
@@ -42,8 +41,6 @@ class Targets(Record):
     values: np.ndarray  # (m,): the values of f there
     contradiction: np.ndarray | None
     exact: bool
-
-    __repr__ = short_repr
 
 
 def find_targets(data: SolverData) -> Targets:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.records import short_repr
 from ...core.saved_records import Record
 from .local import weighted_sums
 
@@ -26,8 +25,6 @@ class Pricing(Record):
     values: np.ndarray  # (k,): sum_i c_i relu(u . z_i)^power there, largest absolute value first
     upper_bound: float  # of the absolute value over the whole sphere, proved
     proof: str  # how, in words
-
-    __repr__ = short_repr
 
 
 class BestDirections:
