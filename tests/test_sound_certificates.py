@@ -592,6 +592,17 @@ def test_bounds_of_multipliers_hold_exactly_and_are_left_again():
         assert np.linalg.norm(A @ ours - b) <= np.linalg.norm(A @ theirs - b) * (1 + 1e-7) + 1e-10
 
 
+def test_multipliers_leave_any_bounds_that_they_start_from():
+    random = np.random.default_rng(2)
+    for _ in range(30):
+        A, b = random.normal(size=(4, 6)), random.normal(size=4)
+        A, upper = A / np.linalg.norm(A, axis=0), random.uniform(0.01, 1.0, size=6)
+        start = np.where(random.random(6) < 0.5, upper, 0.0)
+        ours = multipliers_module._improve(A.T @ A, A.T @ b, upper, start)
+        theirs = lsq_linear(A, b, (0, upper), tol=1e-13).x
+        assert np.linalg.norm(A @ ours - b) <= np.linalg.norm(A @ theirs - b) * (1 + 1e-7)
+
+
 def test_tangent_machine_of_a_kkt_point():
     """Its solution is theta~ / L: cosine 1 and margin L / ||theta~||, at orders 1 to 3."""
     for order in (1, 2, 3):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -317,16 +318,26 @@ def test_a_net_that_is_not_its_chain():
     assert report.lower.tolist() == [0.0]
 
 
-@pytest.mark.parametrize("kind", ["linear", "stretch"])
-def test_lipschitz_constants_in_exact_arithmetic(kind):
-    """Rounded upwards: at least the norm of the weights as rational numbers."""
+@pytest.mark.parametrize("kind", ["linear", "stretch", "matrix"])
+def test_norms_in_exact_arithmetic(kind):
+    """Rounded upwards: no less than those of the weights as rational numbers, and hardly more."""
     torch.manual_seed(0)
     for _ in range(20):
-        row = torch.randn(1, 5, dtype=torch.float64)
-        layers = [linear(row)] if kind == "linear" else [linear(row), nn.ReLU(), linear([[1.0]])]
-        constant = score_lipschitz(nn.Sequential(*layers), torch.zeros(1, 5).double()).item()
-        exact = sum(Fraction(w) ** 2 for w in row[0].tolist())
-        assert exact <= Fraction(constant) ** 2 <= exact * (1 + Fraction(1, 10**7))
+        rows = torch.randn(2 if kind == "matrix" else 1, 5, dtype=torch.float64)
+        chain = nn.Sequential(linear(rows), nn.ReLU(), linear([[1.0] * len(rows)]))
+        chain, at = (chain[:1] if kind == "linear" else chain), torch.zeros(1, 5).double()
+        norms, last = lipschitz.chain_norms(chain, at)
+        bound = Fraction(last.item() if kind == "linear" else norms[0]) ** 2
+        rows = [[Fraction(w) for w in row] for row in rows.tolist()]
+        squares = [[sum(map(operator.mul, a, b)) for a in rows] for b in rows]
+        for factor, sign in ((1, 1), (1 + Fraction(1, 10**8), -1)):
+            # t bounds the eigenvalues of a 2 x 2 matrix where t - matrix has no negative minor.
+            t = bound / factor
+            least = t - squares[0][0]
+            if kind == "matrix":
+                least = min(least, least * (t - squares[1][1]) - squares[0][1] ** 2)
+            assert sign * least >= 0
+        assert bound <= Fraction(score_lipschitz(chain, at).item()) ** 2
 
 
 def test_products_of_large_linear_layers(monkeypatch):

@@ -21,11 +21,6 @@ in float64 each, so that small nets on images pass, and convolutional ones do no
 """
 _SLOPES_AT_ONCE = 20_000_000
 """Slopes of a batch that are held at once: 160 MB in float64."""
-_ROUNDING = 1e-11
-"""Share by which slopes are raised for rounding, relative to what bounds them. It is also more than
-the few roundings of what is computed from slopes and gaps.
-"""
-
 _LARGEST = torch.finfo(torch.float64).max
 """The largest float64 number, which stands for radii beyond it."""
 
@@ -174,13 +169,15 @@ def _compute_local_radii(
         reach = torch.where(steep > 0, at / torch.where(steep > 0, steep, 1.0), torch.inf)
         region = torch.cat([reach, x.new_full((len(x), 1), torch.inf)], 1).amin(1, keepdim=True)
         score_slopes = score_slopes.flatten(2)
-        sizes, rounded = norm(score_slopes), score_errors
+        rounded = score_errors
         if score_slopes.shape[1] > 1:
             own = score_slopes.gather(1, y[:, None, None].expand(-1, 1, score_slopes.shape[2]))
-            score_slopes, sizes = own - score_slopes, norm(own) + sizes
+            score_slopes = own - score_slopes
             rounded = score_errors[y][:, None] + score_errors
-        # Where slopes nearly cancel, rounding may be all that is left of their difference.
-        steepness = norm(score_slopes) + _ROUNDING * (sizes + constants) + rounded
+        # Where slopes nearly cancel, rounding may be all that is left of their difference. The
+        # bound counts twice the n roundings of a sum (`UNIT_ROUNDOFF`) and 16 more of all that is
+        # multiplied: enough for those of this norm and of what is computed from it, too.
+        steepness = norm(score_slopes) + rounded
         within = _divide_gaps(gaps, steepness)
         after = region + _divide_gaps((gaps - region * steepness).clamp(min=0), constants)
         return torch.where(within <= region, within, after)
