@@ -33,7 +33,8 @@ def needs(width):
 def fails():
     return {}["no key"]
 """
-FACTORY_ALONE = ("--factory", "mynets:make_model")
+FACTORY_ALONE = "--factory mynets:make_model"
+OWN = f"{FACTORY_ALONE} --data points.npz"
 MODULES = {
     "mynets": FACTORY,
     "broken": "def f(:\n",
@@ -56,6 +57,11 @@ def own(tmp_path, monkeypatch):
     return tmp_path
 
 
+def run(command: str) -> int:
+    """Call the command line as a shell does, but for quotes."""
+    return main(command.split())
+
+
 def make_own_model(folder) -> torch.nn.Module:
     sys.path.insert(0, str(folder))
     torch.manual_seed(0)
@@ -63,11 +69,11 @@ def make_own_model(folder) -> torch.nn.Module:
 
 
 def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
-    command = ["train", "digits-mlp", "--limit", "300", "--out", str(tmp_path / "run"), "--quiet"]
-    assert main([*command, "--epochs", "3", "--json"]) == 0
+    command = f"train digits-mlp --limit 300 --out {tmp_path / 'run'} --quiet"
+    assert run(f"{command} --epochs 3 --json") == 0
     first = json.loads(capsys.readouterr().out)
     assert first["message"] == "ran 3 epochs"
-    assert main([*command, "--epochs", "5"]) == 0
+    assert run(f"{command} --epochs 5") == 0
     assert "ran 5 epochs" in capsys.readouterr().out
     names = {p.name for p in (tmp_path / "run").iterdir()}
     pictures = {
@@ -81,21 +87,8 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert summary["epochs"] == 5
     for weights in ("model.safetensors", "checkpoint.pt"):
-        assert (
-            main(
-                [
-                    "measure",
-                    str(tmp_path / "run" / weights),
-                    "--factory",
-                    "digits-mlp",
-                    "--limit",
-                    "300",
-                    "--input-margins",
-                    "--json",
-                ]
-            )
-            == 0
-        )
+        saved = f"{tmp_path / 'run' / weights} --factory digits-mlp --limit 300"
+        assert run(f"measure {saved} --input-margins --json") == 0
         measured = json.loads(capsys.readouterr().out)
         assert measured["normalized_margin"] == summary["final"]["normalized_margin"]
         assert measured["homogeneity"]["groups"] == {"0": 1.0, "2": 1.0}
@@ -104,38 +97,12 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
 
 
 def test_your_own_model_and_data(own, capsys):
-    assert (
-        main(
-            [
-                "train",
-                "--factory",
-                "mynets:make_model",
-                "--data",
-                "points.npz",
-                "--until-log10-loss",
-                "-3",
-                "--quiet",
-            ]
-        )
-        == 0
-    )
+    assert run(f"train {OWN} --until-log10-loss -3 --quiet") == 0
     assert "log10-loss fell below -3" in capsys.readouterr().out
     folder = own / "runs" / "mynets.make_model"
-    assert (
-        main(
-            [
-                "measure",
-                str(folder / "model.safetensors"),
-                "--factory",
-                "mynets:make_model",
-                "--data",
-                "points.npz",
-            ]
-        )
-        == 0
-    )
+    assert run(f"measure {folder / 'model.safetensors'} {OWN}") == 0
     assert "error 0.00%" in capsys.readouterr().out
-    assert main(["analyse", "--factory", "mynets:make_model", "--shape", "2"]) == 0
+    assert run("analyse --factory mynets:make_model --shape 2") == 0
     assert "order 2" in capsys.readouterr().out
 
 
@@ -145,19 +112,10 @@ def test_certify(tmp_path, capsys):
     net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=60)
     nm.maximize_margin(net, data, temperatures=(0.1,), iterations=20, progress=False)
     torch.save(net.state_dict(), tmp_path / "net.pt")
-    command = [
-        "certify",
-        str(tmp_path / "net.pt"),
-        "--factory",
-        "digits-mlp",
-        "--data",
-        "digits",
-        "--limit",
-        "60",
-        "--radius",
-        "1e-3",
-    ]
-    assert main([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
+    command = (
+        f"certify {tmp_path / 'net.pt'} --factory digits-mlp --data digits --limit 60 --radius 1e-3"
+    )
+    assert run(f"{command} --out {tmp_path}/out --json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown == json.loads((tmp_path / "out/certificate.json").read_text()) | {
         "seconds": shown["seconds"]
@@ -169,157 +127,140 @@ def test_certify(tmp_path, capsys):
         "support.png",
         "support.pdf",
     }
-    assert main(command) == 0
+    assert run(command) == 0
     assert "heaviest support samples" in capsys.readouterr().out
     torch.save(nm.models.mlp([64, 256, 10]).state_dict(), tmp_path / "net.pt")
-    assert main(command) == 1
+    assert run(command) == 1
     assert "margin that is not positive" in capsys.readouterr().err
 
 
 def test_biases_everywhere(tmp_path, capsys):
-    assert (
-        main(
-            [
-                "train",
-                "digits-mlp",
-                "--bias",
-                "all",
-                "--limit",
-                "50",
-                "--epochs",
-                "1",
-                "--out",
-                str(tmp_path),
-                "--quiet",
-            ]
-        )
-        == 0
-    )
-    assert main(["analyse", "digits-mlp", "--bias", "all", "--json"]) == 0
+    assert run(f"train digits-mlp --bias all --limit 50 --epochs 1 --out {tmp_path} --quiet") == 0
+    assert run("analyse digits-mlp --bias all --json") == 0
     answer = json.loads(capsys.readouterr().out.partition("{")[2].join(["{", ""]))
     assert answer["kind"] == "partial"
     assert [b["module"] for b in answer["blockers"]] == ["2"]
 
 
 FAILURES = {  # exit code 1: the work failed
-    "no such weights": (["measure", "absent.pt", "--factory", "digits-mlp"], "No such file"),
+    "no such weights": ("measure absent.pt --factory digits-mlp", "No such file"),
     "no such function": (
-        ["train", "--factory", "mynets:absent", "--data", "digits"],
+        "train --factory mynets:absent --data digits",
         "Check the name of the function",
     ),
     "no such module": (
-        ["train", "--factory", "no.such:module", "--data", "digits"],
+        "train --factory no.such:module --data digits",
         "Run from the folder that holds its package",
     ),
     "a module that imports what is not there": (
-        ["analyse", "--factory", "needy:f", "--shape", "2"],
+        "analyse --factory needy:f --shape 2",
         "Install what it imports",
     ),
     "a factory of no model": (
-        ["analyse", "--factory", "mynets:not_a_model", "--shape", "2"],
+        "analyse --factory mynets:not_a_model --shape 2",
         "returned no model: .*; got int",
     ),
     "a factory that returns a class": (
-        ["analyse", "--factory", "mynets:a_class", "--shape", "2"],
+        "analyse --factory mynets:a_class --shape 2",
         "got the class Linear. Write Linear",
     ),
     "a factory with arguments": (
-        ["analyse", "--factory", "mynets:needs", "--shape", "2"],
+        "analyse --factory mynets:needs --shape 2",
         "'width'. A factory takes no arguments",
     ),
     "a factory that raises": (
-        ["analyse", "--factory", "mynets:fails", "--shape", "2"],
+        "analyse --factory mynets:fails --shape 2",
         r"mynets.py, line \d+: KeyError: 'no key'",
     ),
     "a module that does not parse": (
-        ["analyse", "--factory", "broken:f", "--shape", "2"],
+        "analyse --factory broken:f --shape 2",
         "broken.py, line 1: SyntaxError",
     ),
     "a module that exits": (
-        ["analyse", "--factory", "leaves:f", "--shape", "2"],
+        "analyse --factory leaves:f --shape 2",
         "leaves.py, line 2: SystemExit: 3",
     ),
-    "no such points": (["train", *FACTORY_ALONE, "--data", "absent.npz"], "Cannot read arrays"),
+    "no such points": (f"train {FACTORY_ALONE} --data absent.npz", "Cannot read arrays"),
     "points that are none": (
-        ["train", *FACTORY_ALONE, "--data", "mynets.py"],
+        f"train {FACTORY_ALONE} --data mynets.py",
         "Cannot read arrays",
     ),
     "inputs of a wrong shape": (
-        ["analyse", "digits-mlp", "--shape", "3"],
+        "analyse digits-mlp --shape 3",
         "could not process a batch",
     ),
     "a folder in the way of train --out": (
-        ["train", "digits-mlp", "--limit", "20", "--out", "mynets.py/x"],
+        "train digits-mlp --limit 20 --out mynets.py/x",
         "Cannot write",
     ),
     "a folder in the way of verify": (
-        ["verify", "lyu-li/euler", "--markdown", "mynets.py/x"],
+        "verify lyu-li/euler --markdown mynets.py/x",
         "Cannot write",
     ),
     "a folder in the way of reproduce": (
-        ["reproduce", "chizat-bach/fig2a", "--out", "mynets.py/x"],
+        "reproduce chizat-bach/fig2a --out mynets.py/x",
         "Cannot write",
     ),
 }
 WRONG_USAGE = {  # exit code 2
-    "no verb": ([], "required: VERB"),
-    "an unknown verb": (["mesure"], 'Did you mean "measure"'),
+    "no verb": ("", "required: VERB"),
+    "an unknown verb": ("mesure", 'Did you mean "measure"'),
     "an unknown recipe": (
-        ["train", "digit-mlp"],
+        "train digit-mlp",
         'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2',
     ),
     "an unknown data set": (
-        ["train", "digits-mlp", "--data", "digit"],
+        "train digits-mlp --data digit",
         'Did you mean "digits". The data sets are digits, mnist',
     ),
     "an unknown loss": (
-        ["train", "digits-mlp", "--loss", "crossentropy"],
+        "train digits-mlp --loss crossentropy",
         'Did you mean "cross-entropy"',
     ),
     "an unknown claim": (
-        ["verify", "lyu-li/eular"],
+        "verify lyu-li/eular",
         'Did you mean "lyu-li/euler". The claims are chizat-bach/',
     ),
-    "an unknown paper": (["verify", "lyu-lee"], 'Did you mean "lyu-li"'),
+    "an unknown paper": ("verify lyu-lee", 'Did you mean "lyu-li"'),
     "an unknown figure": (
-        ["reproduce", "chizat-bach/fig9"],
+        "reproduce chizat-bach/fig9",
         r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1',
     ),
-    "no figure": (["reproduce"], "Which figure"),
-    "no model": (["train"], "Say which model"),
-    "no data": (["train", "--factory", "mynets:make_model"], "Say which data"),
+    "no figure": ("reproduce", "Which figure"),
+    "no model": ("train", "Say which model"),
+    "no data": ("train --factory mynets:make_model", "Say which data"),
     "many epochs": (
-        ["train", "digits-mlp", "--epochs", "many"],
+        "train digits-mlp --epochs many",
         "invalid positive int value: 'many'",
     ),
     "negative epochs": (
-        ["train", "digits-mlp", "--epochs", "-3"],
+        "train digits-mlp --epochs -3",
         "invalid positive int value: '-3'",
     ),
-    "no rate": (["train", "digits-mlp", "--constant-lr", "0"], "invalid positive float value: '0'"),
+    "no rate": ("train digits-mlp --constant-lr 0", "invalid positive float value: '0'"),
     "a negative seed": (
-        ["verify", "lyu-li/euler", "--seed", "-1"],
+        "verify lyu-li/euler --seed -1",
         "invalid whole number from 0 on value: '-1'",
     ),
     "a limit beyond the data": (
-        ["train", "digits-mlp", "--limit", "5000"],
+        "train digits-mlp --limit 5000",
         "limit must lie between 1 and 1438",
     ),
     "a shape of letters": (
-        ["analyse", "digits-mlp", "--shape", "a,b"],
+        "analyse digits-mlp --shape a,b",
         "--shape takes positive whole numbers",
     ),
-    "the current folder": (["train", "digits-mlp", "--out", "."], "would lie among your own files"),
+    "the current folder": ("train digits-mlp --out .", "would lie among your own files"),
     "a folder as a file": (
-        ["verify", "lyu-li/euler", "--markdown", "."],
+        "verify lyu-li/euler --markdown .",
         "is a folder; give the name of a file",
     ),
     "a device as a page": (
-        ["verify", "lyu-li/euler", "--markdown", "/dev/null"],
+        "verify lyu-li/euler --markdown /dev/null",
         "no ordinary file",
     ),
     "a file as a folder": (
-        ["train", "digits-mlp", "--out", "mynets.py"],
+        "train digits-mlp --out mynets.py",
         "is a file. Name a folder",
     ),
 }
@@ -328,7 +269,7 @@ WRONG_USAGE = {  # exit code 2
 @pytest.mark.parametrize("name", FAILURES)
 def test_failures_exit_with_1_and_say_why(own, capsys, name):
     arguments, message = FAILURES[name]
-    assert main(arguments) == 1
+    assert run(arguments) == 1
     said = capsys.readouterr().err
     assert re.search(message, said)
     assert "Traceback" not in said
@@ -338,17 +279,17 @@ def test_failures_exit_with_1_and_say_why(own, capsys, name):
 def test_wrong_usage_exits_with_2_and_says_what_is_right(own, capsys, name):
     arguments, message = WRONG_USAGE[name]
     try:
-        code = main(arguments)
+        code = run(arguments)
     except SystemExit as end:  # by which argparse ends
         code = end.code
     assert code == 2
     assert re.search(message, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["train", "--help"]])
+@pytest.mark.parametrize("arguments", ["--version", "train --help"])
 def test_help_and_version_exit_with_0(capsys, arguments):
     with pytest.raises(SystemExit) as end:
-        main(arguments)
+        run(arguments)
     assert end.value.code == 0
     assert re.search(r"examples:|netmargin \d+\.\d+", capsys.readouterr().out)
 
@@ -361,30 +302,20 @@ def _keys(value) -> set[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["analyse", "digits-mlp", "--bias", "all"],
-        ["train", "digits-mlp", "--limit", "30", "--epochs", "1", "--quiet"],
-        ["verify", "lyu-li/euler", "--quick"],
-        ["verify", "--list"],
-        ["reproduce", "chizat-bach/fig2a", "--jobs", "1", "--quiet"],
-        ["reproduce", "--list"],
-        ["measure", "net.pt", "--factory", "mynets:make_model", "--data", "points.npz"],
-        [
-            "robustness",
-            "net.pt",
-            "--factory",
-            "mynets:make_model",
-            "--data",
-            "points.npz",
-            "--certified-only",
-            "--quiet",
-        ],
+        "analyse digits-mlp --bias all",
+        "train digits-mlp --limit 30 --epochs 1 --quiet",
+        "verify lyu-li/euler --quick",
+        "verify --list",
+        "reproduce chizat-bach/fig2a --jobs 1 --quiet",
+        "reproduce --list",
+        f"measure net.pt {OWN}",
+        f"robustness net.pt {OWN} --certified-only --quiet",
     ],
-    ids=" ".join,
 )
 def test_json_of_every_verb(own, capsys, arguments):
     """Standard output is JSON and nothing else, without NaN, and no key holds a space."""
     torch.save(make_own_model(own).state_dict(), own / "net.pt")
-    assert main([*arguments, "--json"]) == 0
+    assert run(f"{arguments} --json") == 0
     shown = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert not any(" " in key for key in _keys(shown))
 
@@ -413,11 +344,10 @@ if module:
 from netmargin.cli import main
 sys.exit(main())
 """
-OWN = (*FACTORY_ALONE, "--data", "points.npz")
 BUSY = {  # the command, and what it is busy with when Ctrl-C comes
-    "start-up": (["--version"], "", ""),
-    "a factory": (["analyse", "--factory", "waiting:waits", "--shape", "2"], "", ""),
-    "certify": (["certify", "net.pt", *OWN], "kkt.certification", "Problem"),
+    "start-up": ("--version", "", ""),
+    "a factory": ("analyse --factory waiting:waits --shape 2", "", ""),
+    "certify": (f"certify net.pt {OWN}", "kkt.certification", "Problem"),
 }
 
 
@@ -435,7 +365,7 @@ def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
     if name == "start-up":
         (own / "torch.py").write_text(START_UP)
     torch.save(make_own_model(own).state_dict(), own / "net.pt")
-    command = [sys.executable, "command.py", module, function, *arguments]
+    command = [sys.executable, "command.py", module, function, *arguments.split()]
     with subprocess.Popen(
         command, cwd=own, env=environment_for(own), text=True, stderr=subprocess.PIPE
     ) as process:
@@ -451,12 +381,12 @@ def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
 
 INTERRUPTED = {  # the same in this process, where it takes no start
     "robustness": (
-        ["robustness", "net.pt", *OWN, "--certified-only"],
+        f"robustness net.pt {OWN} --certified-only",
         "radii.batch_radii",
         "certified_radii",
     ),
-    "verify": (["verify", "lyu-li/euler"], "papers.ledger.claim", "Claim.examine"),
-    "measure": (["measure", "net.pt", *OWN], "margins", "measure"),
+    "verify": ("verify lyu-li/euler", "papers.ledger.claim", "Claim.examine"),
+    "measure": (f"measure net.pt {OWN}", "margins", "measure"),
 }
 
 
@@ -471,7 +401,7 @@ def test_an_interruption_of_every_verb_exits_with_130(own, capsys, monkeypatch, 
     owner = importlib.import_module(f"netmargin.{module}")
     *path, last = function.split(".")
     monkeypatch.setattr(operator.attrgetter(path[0])(owner) if path else owner, last, interrupt)
-    assert main(arguments) == 130
+    assert run(arguments) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
@@ -491,10 +421,10 @@ def test_output_on_a_full_disk_exits_with_1(own):
 @pytest.mark.parametrize(
     ("options", "note"),
     [
-        (["--limit", "60"], "about 60 of 120 samples, and the net was trained on all of them"),
-        ([], ""),
+        ("--limit 60", "about 60 of 120 samples, and the net was trained on all of them"),
+        ("", ""),
         (
-            ["--data", "few.npz", "--limit", "10"],
+            "--data few.npz --limit 10",
             "about 10 of 30 samples, and the run beside the weights was trained on others",
         ),
     ],
@@ -515,21 +445,7 @@ def test_certify_says_what_samples_it_is_about(own, capsys, options, note):
         "lr": {},
     }
     torch.save(checkpoint, own / "checkpoint.pt")
-    assert (
-        main(
-            [
-                "certify",
-                "net.pt",
-                "--factory",
-                "mynets:make_model",
-                "--data",
-                "all.npz",
-                *options,
-                "--json",
-            ]
-        )
-        == 0
-    )
+    assert run(f"certify net.pt {FACTORY_ALONE} --data all.npz {options} --json") == 0
     shown = capsys.readouterr()
     assert note in shown.err
     assert bool(note) == ("note:" in shown.err)
@@ -546,19 +462,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
         epoch(run, show)
 
     monkeypatch.setattr(nm.training.run.Run, "epoch", interrupted)
-    command = [
-        "train",
-        "digits-mlp",
-        "--limit",
-        "100",
-        "--epochs",
-        "6",
-        "--out",
-        str(tmp_path),
-        "--quiet",
-    ]
-    assert main(command) == 130
+    command = f"train digits-mlp --limit 100 --epochs 6 --out {tmp_path} --quiet"
+    assert run(command) == 130
     assert "interrupted after epoch 3; saved in" in capsys.readouterr().err
     assert torch.load(tmp_path / "checkpoint.pt")["epoch"] == 3
-    assert main(command) == 0
+    assert run(command) == 0
     assert "ran 6 epochs" in capsys.readouterr().out

@@ -9,8 +9,8 @@ from ..core.files import make_folder, write_atomically
 from ..errors import CheckpointError
 from ..result import Status
 from ..training.checkpoint import CHECKPOINT, read_checkpoint
-from . import INTERRUPTED, inputs
-from .printing import as_json
+from . import inputs
+from .printing import as_json, say_written
 
 HELP = "How far a saved net is from a max-margin point (KKT), and the samples it rests on."
 EPILOG = inputs.RECIPE_LIST
@@ -18,9 +18,7 @@ EPILOG = inputs.RECIPE_LIST
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: a saved net, data, and which problem."""
-    parser.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
-    inputs.add_model(parser)
-    inputs.add_data(parser)
+    inputs.add_saved_net(parser)
     parser.add_argument(
         "--norm",
         choices=("global", "layers", "partial"),
@@ -50,16 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the certificate, and write it with its figures if asked to.
-
-    Returns the exit code: 0, or 130 after Ctrl-C, with what was proved by then.
-    """
+def run(options: argparse.Namespace) -> None:
+    """Print the certificate, and write it with its figures if asked to."""
     from ..kkt import certify
-    from ..training import load_weights
 
-    model = inputs.model(options)
-    load_weights(model, options.weights)
+    model = inputs.saved_model(options)
     X, y = inputs.data(options, limit=options.limit)
     if options.out:
         make_folder(options.out)
@@ -80,15 +73,10 @@ def run(options: argparse.Namespace) -> int:
 
         write_atomically(options.out / "certificate.json", as_json(result).encode())
         drawn = draw_certificate(certificate, X, y, options.out)
-        print(
-            f"Written: {options.out}/ (certificate.json, {', '.join(p.name for p in drawn)})",
-            file=sys.stderr,
-        )
+        say_written(options.out, "certificate.json", *drawn)
     print(as_json(result) if options.json else certificate.summary())
     if certificate.status is Status.INTERRUPTED:
-        print("netmargin: interrupted; this is what was proved by then", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+        raise KeyboardInterrupt("interrupted; this is what was proved by then")
 
 
 def _describe_samples(options: argparse.Namespace, X, y) -> str:

@@ -38,6 +38,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_saved_net(parser: argparse.ArgumentParser, **weights: Any) -> None:
+    """Add the file of a net's weights, which net it is, and samples; weights may be more files."""
+    about = {"help": "file with a state dict, or a checkpoint of a run"} | weights
+    parser.add_argument("weights", **about)
+    add_model(parser)
+    add_data(parser)
+
+
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which samples, and which loss of them."""
     parser.add_argument(
@@ -143,6 +151,15 @@ def model(options: argparse.Namespace) -> nn.Module:
         raise ModelError(
             f"The model factory {name!r} failed: {_describe_error(error)}. {hint}"
         ) from error
+
+
+def saved_model(options: argparse.Namespace) -> nn.Module:
+    """Make the net that the options name, with the weights of its file."""
+    from ..training import load_weights
+
+    net = model(options)
+    load_weights(net, options.weights)
+    return net
 
 
 def data_name(options: argparse.Namespace) -> str:

@@ -11,9 +11,7 @@ EPILOG = inputs.RECIPE_LIST
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: a saved net and data."""
-    parser.add_argument("weights", help="file with a state dict, or a checkpoint of a run")
-    inputs.add_model(parser)
-    inputs.add_data(parser)
+    inputs.add_saved_net(parser)
     parser.add_argument(
         "--input-margins",
         action="store_true",
@@ -25,12 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the margins."""
     from ..margins import measure
-    from ..training import load_weights
 
-    model = inputs.model(options)
-    load_weights(model, options.weights)
     report = measure(
-        model,
+        inputs.saved_model(options),
         inputs.data(options, limit=options.limit),
         loss=options.loss,
         input_margins=options.input_margins,

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -40,3 +41,9 @@ def _as_json_types(value: Any) -> Any:
     if isinstance(value, (Path, Fraction)):
         return str(value) if isinstance(value, Path) else float(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say_written(folder: Path, *files: str | Path) -> None:
+    """Say on the standard error what was written into a folder."""
+    names = ", ".join(Path(file).name for file in files)
+    print(f"Written: {folder}/ ({names})", file=sys.stderr)

@@ -1,15 +1,14 @@
 """The verb `netmargin robustness`: certified and attacked radii of saved nets."""
 
 import argparse
-import sys
 
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
 from ..radii.attacks import ATTACKS, OWN
 from ..radii.chain_radii import EFFORTS
 from ..result import Status
-from . import INTERRUPTED, inputs
-from .printing import as_json
+from . import inputs
+from .printing import as_json, say_written
 
 HELP = (
     "How far inputs must move in L2 to be misclassified: certified and attacked radii of saved"
@@ -20,13 +19,8 @@ EPILOG = inputs.RECIPE_LIST
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: saved nets, data, and what to run."""
-    parser.add_argument(
-        "weights",
-        nargs="+",
-        help="files with state dicts or checkpoints, such as one net at several times",
-    )
-    inputs.add_model(parser)
-    inputs.add_data(parser)
+    several = "files with state dicts or checkpoints, such as one net at several times"
+    inputs.add_saved_net(parser, nargs="+", help=several)
     parser.add_argument(
         "--box",
         nargs=2,
@@ -82,12 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print certified and attacked radii of saved nets; write them as JSON, CSV and curves if asked
-    to.
-
-    Returns the exit code: 0, or 130 after Ctrl-C, with the radii that were found by then.
-    """
+def run(options: argparse.Namespace) -> None:
+    """Print certified and attacked radii of saved nets; write them if asked to."""
     from .. import figures
     from ..margins import measure
     from ..radii import RobustnessReport, robustness as radii
@@ -130,21 +120,12 @@ def run(options: argparse.Namespace) -> int:
             break
     if options.out:
         write_atomically(options.out / "robustness.json", as_json(results).encode())
-        for index, report in enumerate(reports.values()):
-            write_atomically(
-                options.out / f"radii-{index}.csv",
-                report.table().to_csv(index_label="sample").encode(),
-            )
+        tables = [options.out / f"radii-{index}.csv" for index in range(len(reports))]
+        for path, report in zip(tables, reports.values(), strict=True):
+            write_atomically(path, report.table().to_csv(index_label="sample").encode())
         drawn = figures.draw_robustness(reports, options.out)
-        tables = ", ".join(f"radii-{index}.csv" for index in range(len(reports)))
-        print(
-            f"Written: {options.out}/ (robustness.json, {tables},"
-            f" {', '.join(p.name for p in drawn)})",
-            file=sys.stderr,
-        )
+        say_written(options.out, "robustness.json", *tables, *drawn)
     if options.json:
         print(as_json(results))
     if reports[weights].status is Status.INTERRUPTED:
-        print("netmargin: interrupted; nothing is kept without --out", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+        raise KeyboardInterrupt("interrupted; nothing is kept without --out")

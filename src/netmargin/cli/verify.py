@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from ..core.files import write_atomically
-from . import INTERRUPTED
 from .inputs import add_json, add_workers, natural, require_writable
 from .printing import as_json
 
@@ -40,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Examine claims, print a row for each as it is done, and write the page asked for.
 
-    Returns the exit code: 0, 1 if a claim fails, 130 after Ctrl-C.
+    Returns the exit code: 0, or 1 if a claim fails.
     """
     from ..core.parallel import on_cluster
     from ..papers.ledger import verification as ledger
@@ -87,6 +86,5 @@ def run(options: argparse.Namespace) -> int:
         write_atomically(options.markdown, found.markdown().encode())
         print(f"Written: {options.markdown}", file=sys.stderr)
     if found.missing:
-        print("netmargin: interrupted; these are the claims that were done", file=sys.stderr)
-        return INTERRUPTED
+        raise KeyboardInterrupt("interrupted; these are the claims that were done")
     return 0 if found.holds else 1
