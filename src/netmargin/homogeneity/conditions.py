@@ -1,79 +1,62 @@
-"""The conditions on scalings with exponents of at least 0, solved as far as that is easy."""
+"""The conditions on scalings, in rational numbers and as a matrix for solvers."""
 
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from .degree import Constraint, Degree
+from .degree import CONSTANT, Constraint, Degree
+from .sentences import Exponent
 
 
 class Conditions:
-    """Which parameters must stay, which must scale alike, and what is left to solve.
+    """Conditions that weighted sums of the exponents of parameters are 0.
 
-    Conditions are that sums of exponents are 0. One whose terms all have one sign says that its
-    parameters stay, and one that is a difference ties two parameters; most nets are solved by that,
-    in rational arithmetic.
-
-    names : the parameters, as given.
+    names : the parameters, in the order of the columns.
     constraints : the conditions, each once.
-    tied : first parameter -> those that scale alike, itself included, in the order of `names`.
-        Those that must stay are left out.
-    matrix : the conditions that are left, on the exponents of `tied`, (conditions, len(tied)).
+    matrix : their weights, (conditions, len(names)).
     """
 
     def __init__(self, names: Sequence[str], constraints: Sequence[Constraint]):
         self.names = names
+        self._places = {name: place for place, name in enumerate(names)}
         # Layers of one kind impose the same condition over and over.
         self.constraints = list(
             {tuple(c.difference.exponents.items()): c for c in constraints}.values()
         )
-        known = set(names)
-        self._first = {name: name for name in names}
-        self._stay: set[str] = set()
-        rows = [
-            {n: e for n, e in c.difference.exponents.items() if n in known}
-            for c in self.constraints
-        ]
-        while len(kept := [row for row in map(self._reduce, rows) if row]) < len(rows):
-            rows = kept
-        self.tied: dict[str, tuple[str, ...]] = {}
-        for name in names:
-            first = self._find(name)
-            if first not in self._stay:
-                self.tied[first] = (*self.tied.get(first, ()), name)
-        self.matrix = np.array(
-            [[float(row.get(first, 0)) for first in self.tied] for row in kept]
-        ).reshape(len(kept), len(self.tied))
+        rows = [self.weights(c.difference) for c in self.constraints]
+        self.matrix = np.array(rows).reshape(len(rows), len(names))
 
-    def sums_over_tied(self, degree: Degree) -> np.ndarray:
-        """Sum the exponents of a degree over the parameters that scale alike, one sum for each."""
-        return np.array(
-            [
-                float(sum(degree.exponents.get(name, 0) for name in names))
-                for names in self.tied.values()
-            ]
+    def weights(self, degree: Degree) -> np.ndarray:
+        """The exponents of a degree as a row over the parameters."""
+        row = np.zeros(len(self.names))
+        for name in self._places.keys() & degree.exponents.keys():
+            row[self._places[name]] = degree.exponents[name]
+        return row
+
+    def hold(self, scaling: Mapping[str, Exponent]) -> bool:
+        """Whether a scaling, parameter -> exponent, satisfies all conditions exactly."""
+        return not any(c.difference.under(scaling) for c in self.constraints)
+
+    def select(
+        self, cost: np.ndarray, *, without: Collection[str] = (), unchanged: Degree = CONSTANT
+    ) -> frozenset[str]:
+        """Select at least cost parameters that can be scaled together.
+
+        without, unchanged : parameters that are not chosen, and a degree that must not grow.
+        """
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        found = milp(
+            cost,
+            constraints=LinearConstraint(np.vstack([self.matrix, self.weights(unchanged)]), 0, 0),
+            integrality=np.ones(len(cost)),
+            bounds=Bounds(0, [float(name not in without) for name in self.names]),
         )
-
-    def _find(self, name: str) -> str:
-        while (first := self._first[name]) != name:
-            self._first[name] = self._first[first]
-            name = first
-        return name
-
-    def _reduce(self, row: dict[str, Fraction]) -> dict[str, Fraction]:
-        """Write a condition in the first parameters of those tied; {} once it is used up."""
-        left: dict[str, Fraction] = {}
-        for name, exponent in row.items():
-            first = self._find(name)
-            if first not in self._stay:
-                left[first] = left.get(first, Fraction(0)) + exponent
-        left = {name: exponent for name, exponent in left.items() if exponent}
-        if len({exponent > 0 for exponent in left.values()}) == 1:
-            self._stay.update(left)
-            return {}
-        if len(left) == 2 and not sum(left.values()):
-            one, other = left
-            self._first[other] = one
-            return {}
-        return left
+        if found.x is None:
+            return frozenset()
+        chosen = dict.fromkeys(
+            (name for name, share in zip(self.names, found.x, strict=True) if share > 0.5), 1
+        )
+        # The solver works in floating point: its candidate is validated in rational arithmetic.
+        valid = self.hold(chosen) and not unchanged.under(chosen)
+        return frozenset(chosen) if valid else frozenset()

@@ -6,11 +6,12 @@ that satisfy all constraints form a linear space, and every kind of homogeneity 
 that space (see derivation.py).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ..core.saved_records import Record
+from .sentences import Exponent, tidy
 
 
 @dataclass(frozen=True)
@@ -20,23 +21,21 @@ class Degree(Record):
     Multiplying values adds their degrees; a power of a value multiplies its degree.
     """
 
-    exponents: Mapping[str, Fraction] = field(default_factory=dict)
+    exponents: Mapping[str, Exponent] = field(default_factory=dict)
 
     @staticmethod
     def of(parameter: str) -> "Degree":
         """The degree of one parameter tensor itself: exponent 1 in its own name."""
-        return Degree({parameter: Fraction(1)})
+        return Degree({parameter: 1})
 
     def __add__(self, other: "Degree") -> "Degree":
-        names = {**self.exponents, **other.exponents}
-        total = {
-            n: self.exponents.get(n, Fraction(0)) + other.exponents.get(n, Fraction(0))
-            for n in names
-        }
+        total = dict(self.exponents)
+        for name, exponent in other.exponents.items():
+            total[name] = total.get(name, 0) + exponent
         return Degree({n: e for n, e in total.items() if e})
 
-    def __mul__(self, factor: Fraction | int) -> "Degree":
-        return Degree({n: e * factor for n, e in self.exponents.items() if e * factor})
+    def __mul__(self, factor: Exponent) -> "Degree":
+        return Degree({n: e * factor for n, e in self.exponents.items() if factor})
 
     def __sub__(self, other: "Degree") -> "Degree":
         return self + other * -1
@@ -44,19 +43,16 @@ class Degree(Record):
     def __bool__(self) -> bool:
         return bool(self.exponents)
 
-    def under(self, scaling: Mapping[str, float | Fraction]) -> Fraction:
+    def under(self, scaling: Mapping[str, Exponent]) -> Exponent:
         """The exponent of c when every parameter p is multiplied by c^{scaling[p]}.
 
         Parameters that are absent from the scaling stay as they are.
         """
-        return sum(
-            (e * Fraction(scaling.get(n, 0)) for n, e in self.exponents.items()), Fraction(0)
-        )
+        return sum(e * scaling[n] for n, e in self.exponents.items() if n in scaling)
 
-    def total(self, names: Iterable[str] | None = None) -> Fraction:
-        """The exponent of c when the named parameters (all by default) are multiplied by c."""
-        keep = self.exponents if names is None else set(names)
-        return sum((e for n, e in self.exponents.items() if n in keep), Fraction(0))
+    def total(self, names: Collection[str]) -> Exponent:
+        """The exponent of c when the named parameters are multiplied by c."""
+        return sum(e for n, e in self.exponents.items() if n in names)
 
 
 CONSTANT = Degree()
@@ -141,7 +137,7 @@ def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
     if not isinstance(degree, Degree):
         return degree
     # A float such as 1/3 stands for the fraction that it rounds.
-    return degree * Fraction(factor).limit_denominator(10**6)
+    return degree * tidy(Fraction(factor).limit_denominator(10**6))
 
 
 @dataclass(frozen=True)

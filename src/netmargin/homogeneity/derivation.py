@@ -10,7 +10,7 @@ from ..core.records import short_repr
 from .answer import Homogeneity
 from .conditions import Conditions
 from .degree import Constraint, Degree, Epsilon
-from .quasi_exponents import QuasiExponents
+from .quasi_exponents import find_quasi_exponents
 from .sentences import Exponent, tidy
 from .vocabulary import Blocker, Evidence, Kind
 
@@ -83,38 +83,28 @@ class Derivation:
     @cached_property
     def answer(self) -> Homogeneity:
         """The answer of the rules: with the epsilons neglected, and before any numerical check."""
-        blockers, order = self._blockers, self.degree.total(self.names)
+        blockers = self._blockers
+        if not blockers and self.degree.total(self.names) <= 0:
+            reason = "the outputs do not grow with the parameters"
+            blockers = (Blocker("", reason, "end with a bias-free nn.Linear"),)
         conditions = Conditions(self.names, self._binding)
-        quasi = QuasiExponents(conditions, self.degree)
-        scaled = self.names if not blockers and order > 0 else self._partial(conditions)
-        if not blockers and order <= 0:
-            blockers = (
-                Blocker(
-                    "",
-                    "the outputs do not grow with the parameters",
-                    "end with a bias-free nn.Linear",
-                ),
-            )
+        quasi, quasi_reason = find_quasi_exponents(conditions, self.degree)
+        chosen = self._partial(conditions) if blockers else frozenset(self.names)
+        scaled = tuple(n for n in self.names if n in chosen)
         groups, members = self._groups(scaled)
-        order = self.degree.total(scaled)
-        if not scaled:
-            kind = Kind.NONE
-        elif blockers:
-            kind = Kind.PARTIAL
+        if blockers:
+            kind = Kind.PARTIAL if scaled else Kind.NONE
         else:
             kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
-        exponents: dict[str, Exponent] | None = None
-        if quasi.exponents is not None:
-            exponents = {name: tidy(exponent) for name, exponent in quasi.exponents.items()}
         return Homogeneity(
             kind,
-            tidy(order) if scaled else None,
+            tidy(self.degree.total(chosen)) if scaled else None,
             groups,
             members,
             blockers,
             Evidence.NUMERICAL if self.observed else Evidence.DERIVED,
-            quasi_exponents=exponents,
-            quasi_reason=quasi.reason,
+            quasi_exponents=quasi,
+            quasi_reason=quasi_reason,
             notes=self.observed,
             ignored=self.ignored,
             epsilons=self.guards_moved_by([dict.fromkeys(part, 1) for part in members.values()]),
@@ -126,7 +116,8 @@ class Derivation:
     @cached_property
     def _blockers(self) -> tuple[Blocker, ...]:
         """The conditions that a scaling of all parameters violates, each once."""
-        violated = [c for c in self._binding if c.difference.total(self.names)]
+        names = frozenset(self.names)
+        violated = [c for c in self._binding if c.difference.total(names)]
         return tuple(
             dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
         )
@@ -145,79 +136,39 @@ class Derivation:
         """
         # Start with single layers, and merge those that a constraint ties together, until none
         # does. A merged part may meet the constraint that its pieces did not.
-        parts = list(layers_of(scaled).items())
+        parts = [(name, dict.fromkeys(own)) for name, own in layers_of(scaled).items()]
         changed = True
         while changed:
             changed = False
             for constraint in self._binding:
                 tied = [part for part in parts if constraint.difference.total(part[1])]
                 if len(tied) > 1:
-                    merged = (" + ".join(p[0] for p in tied), tuple(n for p in tied for n in p[1]))
+                    merged = (
+                        " + ".join(p[0] for p in tied),
+                        dict.fromkeys(n for p in tied for n in p[1]),
+                    )
                     parts = [p for p in parts if p not in tied] + [merged]
                     changed = True
-        return {name: tidy(self.degree.total(names)) for name, names in parts}, dict(parts)
+        exponents = {name: tidy(self.degree.total(own)) for name, own in parts}
+        return exponents, {name: tuple(own) for name, own in parts}
 
-    def _partial(self, conditions: Conditions) -> tuple[str, ...]:
-        """Find the subset of parameters of largest order in which the net is homogeneous, and all
-        else that is scale-invariant.
-
-        Ties go to fewer parameters, then to later ones; () if there is no such subset.
+    def _partial(self, conditions: Conditions) -> frozenset[str]:
+        """Find the parameters of largest order in which the net is homogeneous, and all else that
+        is scale-invariant. Ties go to fewer parameters, then to later ones.
         """
-        tied = list(conditions.tied.values())
-        if not tied:
-            return ()
         # One integer program for the three criteria: exponents of nets are multiples of 1/2 or so,
         # and 4 n times that outweighs the number of parameters (1 each), which outweighs their
         # places (below 1 together).
-        places = np.linspace(1, 0, len(self.names)) / len(self.names)
-        rank = dict(zip(self.names, places.tolist(), strict=True))
-        sizes = np.array([sum(1 + rank[n] for n in names) for names in tied])
-        gain = conditions.sums_over_tied(self.degree)
-        grown = self._select(conditions, sizes - gain * 4 * len(self.names), np.ones(len(tied)))
+        count = len(self.names)
+        sizes = 1 + np.linspace(1, 0, count) / count
+        grown = conditions.select(sizes - conditions.weights(self.degree) * 4 * count)
         if self.degree.total(grown) <= 0:
-            return ()
+            return frozenset()
         # Weights before a normalization, and all that writes to a stream before one: whoever scales
         # them too changes nothing. The net without its biases tells that where they alone block.
         if self.narrow or self.bias_free is not None:
-            return tuple(n for n in self.names if n in grown)
-        others = np.array([not grown.intersection(names) for names in tied])
-        invariant = self._select(conditions, -sizes, others, unchanged=gain)
-        if self.degree.total(invariant):
-            invariant = frozenset()
-        return tuple(n for n in self.names if n in grown or n in invariant)
-
-    def _select(
-        self,
-        conditions: Conditions,
-        cost: np.ndarray,
-        allowed: np.ndarray,
-        unchanged: np.ndarray | None = None,
-    ) -> frozenset[str]:
-        """Select, at least cost, tied parameters that meet all conditions when they are scaled.
-
-        cost, allowed : for each set of tied parameters; `unchanged` are numbers for each, which
-        have to add up to 0.
-        """
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-        rows = conditions.matrix if unchanged is None else np.vstack([conditions.matrix, unchanged])
-        found = milp(
-            cost,
-            constraints=LinearConstraint(rows, 0, 0) if len(rows) else (),
-            integrality=np.ones(len(cost)),
-            bounds=Bounds(0, allowed.astype(float)),
-        )
-        if found.x is None:
-            return frozenset()
-        chosen = frozenset(
-            n
-            for names, share in zip(conditions.tied.values(), found.x, strict=True)
-            if share > 0.5
-            for n in names
-        )
-        # The solver works in floating point: its candidate is validated in rational arithmetic.
-        broken = any(c.difference.total(chosen) for c in conditions.constraints)
-        return frozenset() if broken else chosen
+            return grown
+        return grown | conditions.select(-sizes, without=grown, unchanged=self.degree)
 
 
 def layers_of(names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from .conditions import Conditions
 from .degree import Degree
+from .sentences import Exponent, tidy
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
@@ -23,112 +24,102 @@ _NAMED = 3
 """Conditions that contradict each other and are named: more would hide them."""
 
 
-class QuasiExponents:
-    """The canonical exponents lambda >= 0 with f(c^lambda theta) = c f(theta).
+def find_quasi_exponents(
+    conditions: Conditions, degree: Degree
+) -> tuple[dict[str, Exponent] | None, str]:
+    """Find the canonical exponents lambda >= 0 with f(c^lambda theta) = c f(theta).
 
     Parameters that can be multiplied, alone or with others, without a change of the outputs have
     exponent 0: such are the weights before a normalization. The others are as even as they can be:
     the smallest exponent is as large as possible, then the second smallest, and so on. That
     solution is unique.
 
-    conditions : the conditions that a scaling must satisfy.
-    degree : the degree of the outputs.
-    exponents : parameter -> lambda; None where there are none.
-    reason : why there are none, in a sentence; "" otherwise.
+    Returns parameter -> lambda and "", or None and why there are none, in a sentence.
 
     Source: Kunin et al. 2023, for the margin that they serve.
     """
+    names, gain = conditions.names, conditions.weights(degree)
+    system = np.vstack([conditions.matrix, gain])
+    target = np.append(np.zeros(len(conditions.matrix)), 1.0)
+    if not gain.any() or _solve(np.zeros(len(names)), system, target).x is None:
+        return None, _name_conflict(conditions, degree)
+    values = _find_most_even(system, target, _find_useless(system))
+    if values is not None:
+        rounded = (tidy(Fraction(v).limit_denominator(_DENOMINATOR)) for v in values.tolist())
+        exponents = dict(zip(names, rounded, strict=True))
+        # The solver is not trusted: its candidate is validated in rational arithmetic.
+        valid = degree.under(exponents) == 1 and conditions.hold(exponents)
+        if valid and min(exponents.values()) >= 0:
+            return exponents, ""
+    return None, "the exponents are not determined: some parameters divide the outputs"
 
-    def __init__(self, conditions: Conditions, degree: Degree):
-        self._conditions, self._degree = conditions, degree
-        gain = conditions.sums_over_tied(degree)
-        self._system = np.vstack([conditions.matrix, gain])
-        self._target = np.append(np.zeros(len(conditions.matrix)), 1.0)
-        self.exponents: dict[str, Fraction] | None = None
-        count = self._system.shape[1]
-        solvable = count > 0 and _solve(np.zeros(count), self._system, self._target).x is not None
-        self.reason = "" if solvable else self._name_conflict()
-        if not self.reason:
-            self.exponents = self._validate(self._find_most_even(self._find_useless()))
-        if not self.reason and self.exponents is None:
-            self.reason = "the exponents are not determined: some parameters divide the outputs"
 
-    def _name_conflict(self) -> str:
-        """Name the last conditions on the parameters that the outputs grow with."""
-        if not self._degree:
-            return "the outputs do not grow with the parameters"
-        alone = [
-            c
-            for c in self._conditions.constraints
-            if any(c.difference.exponents.get(name) for name in self._degree.exponents)
-        ]
-        told = list(dict.fromkeys(f"{c.where or 'the model'}: {c.reason}" for c in alone))[::-1]
-        named = f" ({'; '.join(told[:_NAMED])})" if told else ""
-        return f"no exponents of at least 0 make the outputs follow a power of c{named}"
+def _name_conflict(conditions: Conditions, degree: Degree) -> str:
+    """Name the last conditions on the parameters that the outputs grow with."""
+    if not degree:
+        return "the outputs do not grow with the parameters"
+    alone = [
+        c
+        for c in conditions.constraints
+        if any(c.difference.exponents.get(name) for name in degree.exponents)
+    ]
+    told = list(dict.fromkeys(f"{c.where or 'the model'}: {c.reason}" for c in alone))[::-1]
+    named = f" ({'; '.join(told[:_NAMED])})" if told else ""
+    return f"no exponents of at least 0 make the outputs follow a power of c{named}"
 
-    def _find_useless(self) -> np.ndarray:
-        """Find what has a part in a scaling by factors of at least 1 that changes nothing."""
-        count = self._system.shape[1]
-        # Any such scaling may be repeated, so that the first share of each exponent, which is
-        # counted, is 0 or 1.
-        found = _solve(
-            np.append(-np.ones(count), np.zeros(count)),
-            np.hstack([self._system, self._system]),
-            np.zeros(len(self._system)),
-            bounds=[(0, 1)] * count + [(0, None)] * count,
+
+def _find_useless(system: np.ndarray) -> np.ndarray:
+    """Find what has a part in a scaling by factors of at least 1 that changes nothing."""
+    count = system.shape[1]
+    # Any such scaling may be repeated, so that the first share of each exponent, which is counted,
+    # is 0 or 1.
+    found = _solve(
+        np.append(-np.ones(count), np.zeros(count)),
+        np.hstack([system, system]),
+        np.zeros(len(system)),
+        bounds=[(0, 1)] * count + [(0, None)] * count,
+    )
+    return found.x[:count] > 0.5
+
+
+def _find_most_even(
+    system: np.ndarray, target: np.ndarray, useless: np.ndarray
+) -> np.ndarray | None:
+    """Raise the smallest exponent, then the second smallest, until all are determined."""
+    fixed, values = useless.copy(), np.zeros(len(useless))
+    while not fixed.all():
+        free = ~fixed
+        part, left = system[:, free], target - system[:, fixed] @ values[fixed]
+        count = part.shape[1]
+        smallest = _solve(  # the last unknown is the smallest exponent
+            np.append(np.zeros(count), -1.0),
+            np.hstack([part, np.zeros((len(part), 1))]),
+            left,
+            A_ub=np.hstack([-np.eye(count), np.ones((count, 1))]),
+            b_ub=np.zeros(count),
         )
-        return found.x[:count] > 0.5
-
-    def _find_most_even(self, useless: np.ndarray) -> np.ndarray | None:
-        """Raise the smallest exponent, then the second smallest, until all are determined."""
-        fixed, values = useless.copy(), np.zeros(len(useless))
-        while not fixed.all():
-            free = ~fixed
-            part, left = (
-                self._system[:, free],
-                self._target - self._system[:, fixed] @ values[fixed],
-            )
-            count = part.shape[1]
-            smallest = _solve(  # the last unknown is the smallest exponent
-                np.append(np.zeros(count), -1.0),
-                np.hstack([part, np.zeros((len(part), 1))]),
-                left,
-                A_ub=np.hstack([-np.eye(count), np.ones((count, 1))]),
-                b_ub=np.zeros(count),
-            )
-            if smallest.x is None:
-                return None
-            least = smallest.x[-1]
-            raised = _solve(  # in the first share of an exponent above the smallest
-                np.append(-np.ones(count), np.zeros(count)),
-                np.hstack([part, part]),
-                left - part.sum(1) * least,
-                bounds=[(0, _RISE)] * count + [(0, None)] * count,
-            )
-            if raised.x is None:
-                return None
-            values[free] = least + raised.x[:count] + raised.x[count:]
-            stuck = raised.x[:count] < _RISE / 2
-            if not stuck.any():
-                return None
-            values[np.flatnonzero(free)[stuck]] = least
-            fixed[np.flatnonzero(free)[stuck]] = True
-            rest = self._system[:, ~fixed]
-            # Before numpy 2 an empty matrix has no rank.
-            if rest.size and np.linalg.matrix_rank(rest) == rest.shape[1]:
-                break
-        return values
-
-    def _validate(self, values: np.ndarray | None) -> dict[str, Fraction] | None:
-        """Round to fractions and check them in rational arithmetic; the solver is not trusted."""
-        if values is None:
+        if smallest.x is None:
             return None
-        exponents = dict.fromkeys(self._conditions.names, Fraction(0))
-        for value, names in zip(values.tolist(), self._conditions.tied.values(), strict=True):
-            exponents |= dict.fromkeys(names, Fraction(value).limit_denominator(_DENOMINATOR))
-        holds = self._degree.under(exponents) == 1 and min(exponents.values()) >= 0
-        broken = any(c.difference.under(exponents) for c in self._conditions.constraints)
-        return exponents if holds and not broken else None
+        least = smallest.x[-1]
+        raised = _solve(  # in the first share of an exponent above the smallest
+            np.append(-np.ones(count), np.zeros(count)),
+            np.hstack([part, part]),
+            left - part.sum(1) * least,
+            bounds=[(0, _RISE)] * count + [(0, None)] * count,
+        )
+        if raised.x is None:
+            return None
+        values[free] = least + raised.x[:count] + raised.x[count:]
+        stuck = raised.x[:count] < _RISE / 2
+        if not stuck.any():
+            return None
+        values[np.flatnonzero(free)[stuck]] = least
+        fixed[np.flatnonzero(free)[stuck]] = True
+        rest = system[:, ~fixed]
+        # Before numpy 2 an empty matrix has no rank.
+        if rest.size and np.linalg.matrix_rank(rest) == rest.shape[1]:
+            break
+    return values
 
 
 def _solve(
