@@ -106,13 +106,13 @@ def test_f_prime_and_g_belong_to_f_and_assumption_b3_holds(name):
         (Loss(torch.exp, torch.exp, torch.log, b_f=0.1), "no bounded K"),  # double exponential tail
         (
             Loss(lambda q: q, lambda q: -torch.ones_like(q), lambda x: x),
-            "not the derivative",
+            "f_prime is wrong",
         ),  # flipped sign
         (
             Loss(lambda q: -q, lambda q: -torch.ones_like(q), lambda x: -x),
             "not positive",
         ),  # increasing loss
-        (Loss(lambda q: q, torch.ones_like, lambda x: 2 * x), "not the inverse"),
+        (Loss(lambda q: q, torch.ones_like, lambda x: 2 * x), "g is wrong"),
     ],
 )
 def test_b3_checker_rejects(broken, complaint):

@@ -30,7 +30,7 @@ cannot be separated end in an error; `train` itself stops at the first epoch tha
 """
 
 
-@dataclass
+@dataclass(repr=False)
 class MarginAscent(History):
     """A margin ascent: one row per temperature or multiplier step, and the net that was reached.
 
@@ -54,8 +54,6 @@ class MarginAscent(History):
 
     report: MarginReport | None = None
     certificate: KKTCertificate | None = None
-
-    __repr__ = History.__repr__
 
     def _describe_end(self) -> dict:
         """Numbers of the net that was handed back."""
@@ -151,11 +149,15 @@ def maximize_margin(
     multiplier_steps = check_count("multiplier_steps", multiplier_steps, at_least=0)
     radius, progress = check_number("radius", radius, at_least=0), check_flag("progress", progress)
     model, samples = read_model_and_data(model, data)
-    _require_trainable(model)
+    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    if frozen:
+        raise ModelError(
+            f"{frozen[0]} is frozen, but an ascent rescales every layer. Unfreeze it, or train the"
+            " rest with nm.train."
+        )
     x, _ = next(batches(samples, len(samples), model))
     require_differentiable(model, x)
-    work = work_of(model, x)
-    with fitting_threads(work), flush_denormals():
+    with fitting_threads(work_of(model, x)), flush_denormals():
         return _ascend(model, samples, temperatures, iterations, multiplier_steps, radius, progress)
 
 
@@ -210,16 +212,6 @@ def _ascend(
     if found.status is Status.INTERRUPTED:
         found.message += "; interrupted before the certificate was complete"
     return found
-
-
-def _require_trainable(model: nn.Module) -> None:
-    """Raise ModelError if a parameter is frozen."""
-    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
-    if frozen:
-        raise ModelError(
-            f"{frozen[0]} is frozen, but an ascent rescales every layer. Unfreeze it, or train the"
-            " rest with nm.train."
-        )
 
 
 def _separate(model: nn.Module, samples: Arrays, progress: bool) -> tuple[int, Status]:

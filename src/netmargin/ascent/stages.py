@@ -1,5 +1,6 @@
 """The stages of an ascent: falling temperatures, steps of multipliers, handing back the best."""
 
+import copy
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -46,12 +47,8 @@ class Ascent:
         *,
         fresh: bool,
     ):
-        self._model, self._samples, self._homogeneity, self._display = (
-            model,
-            samples,
-            homogeneity,
-            display,
-        )
+        self._model, self._samples = model, samples
+        self._homogeneity, self._display = homogeneity, display
         self._layers, self._fresh = homogeneity.kind is Kind.MULTI_HOMOGENEOUS, fresh
         scored = NetOnSamples(model, samples)
         self._twin = scored.twin
@@ -82,7 +79,7 @@ class Ascent:
         show_row(self._display, self.rows[-1], self._left)
         if self.margin_of(report) > self._best:
             self._best = self.margin_of(report)
-            self._state = {n: p.detach().clone() for n, p in self._twin.state_dict().items()}
+            self._state = copy.deepcopy(self._twin.state_dict())
 
     def cool(self, temperatures: Sequence[float], iterations: int) -> None:
         """Ascend the smoothed margin at one temperature after the other."""
@@ -133,11 +130,9 @@ class Ascent:
         threshold = report.loss.log_threshold
         # At margin q all constraints together weigh at most n (C - 1) e^{-q}.
         enough = math.log(_LOSS_RESERVE * smoothed.constraints) - threshold
-        enough_size = (
-            self._size * (enough / report.q_min) ** (1 / smoothed.order)
-            if report.q_min > 0
-            else 0.0
-        )
+        enough_size = 0.0
+        if report.q_min > 0:
+            enough_size = self._size * (enough / report.q_min) ** (1 / smoothed.order)
         size = max(self._size, enough_size) if self._fresh else self._size
         said = f"the norm is {size:.4g}" + ("" if self._fresh else ", as it was")
         if not self._fresh and report.log_loss > threshold and report.q_min > 0:

@@ -50,11 +50,6 @@ class Step:
     stages: list
     error: float
 
-    @property
-    def end(self) -> Tensor:
-        """The solution at the end of the step."""
-        return self.inside(1.0)
-
     def weights(self, share: float) -> list[float]:
         """Weights of the stages that give the solution at a share of the step, in units of h."""
         if share == 1.0:

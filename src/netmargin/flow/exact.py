@@ -50,7 +50,7 @@ class ExactFlow(FlowRun):
         self.rtol, self.step_size = rtol, step_size
 
     def _integrate(self, display: Progress) -> None:
-        theta = self.field.start
+        theta = self.theta
         pattern = self.field.pattern(theta)
         velocity = self.field(theta, pattern)
         self._keep(theta, velocity, pattern)

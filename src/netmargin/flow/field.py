@@ -75,22 +75,26 @@ class FlowField:
         twin = scored.twin
         self._twin, self._x, self._y = twin, scored.x, scored.y
         self._loss, self._metric = loss, metric
-        self._names = [n for n, p in twin.named_parameters() if p.requires_grad]
-        self._shapes = [dict(twin.named_parameters())[n].shape for n in self._names]
-        self._sizes = [s.numel() for s in self._shapes]
+        self.trained = {n: p for n, p in twin.named_parameters() if p.requires_grad}
+        self._sizes = [p.numel() for p in self.trained.values()]
         self._fixed = {
-            n: p.detach() for n, p in twin.named_parameters() if n not in self._names
+            n: p.detach() for n, p in twin.named_parameters() if n not in self.trained
         } | dict(twin.named_buffers())
-        self._least = _LEAST_NORM_SHARE * torch.linalg.vector_norm(self.start).item()
+        start = self.flat().detach()
+        self._least = _LEAST_NORM_SHARE * torch.linalg.vector_norm(start).item()
         self.evaluations = 0
         self.normal_evaluations = 0
-        self._evaluate_metric_roots(self.start)  # raises ModelError for what is no metric
+        self._evaluate_metric_roots(start)  # raises ModelError for what is no metric
 
-    @property
-    def start(self) -> Tensor:
-        """The net's own trained parameters, in one vector of shape (P,)."""
-        parameters = dict(self._twin.named_parameters())
-        return torch.cat([parameters[n].detach().reshape(-1) for n in self._names]).clone()
+    def flat(self) -> Tensor:
+        """The trained parameters of the net as it is, in one vector, (P,); differentiable."""
+        return torch.cat([p.reshape(-1) for p in self.trained.values()])
+
+    def put(self, theta: Tensor) -> None:
+        """Set the trained parameters of the net from one vector."""
+        with torch.no_grad():
+            for name, part in self.named(theta).items():
+                self.trained[name].copy_(part)
 
     def length(self, theta: Tensor) -> float:
         """The length that steps and errors are relative to: the norm of theta, or a small share of
@@ -100,10 +104,8 @@ class FlowField:
 
     def named(self, theta: Tensor) -> dict[str, Tensor]:
         """The parameters in a vector, by name and in their shapes."""
-        return {
-            n: part.reshape(s)
-            for n, part, s in zip(self._names, theta.split(self._sizes), self._shapes, strict=True)
-        }
+        parts = zip(self.trained.items(), theta.split(self._sizes), strict=True)
+        return {name: part.reshape(p.shape) for (name, p), part in parts}
 
     def pattern(self, theta: Tensor) -> Pattern:
         """The pattern of active units at a point, none of them sliding."""
@@ -133,7 +135,9 @@ class FlowField:
         )
         sliding = len(pattern.sliding) > 0
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
-        found = _differentiate(outputs, wanted, cotangent, retain_graph=sliding)
+        found = torch.autograd.grad(
+            *(outputs, wanted, cotangent, sliding), allow_unused=True, materialize_grads=True
+        )
         roots = self._evaluate_metric_roots(theta)
         velocity = -roots * torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
         z = (
@@ -168,7 +172,9 @@ class FlowField:
                 )
             return kinks
 
-        pace, alignment = self._find_pace(theta, velocity)
+        size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
+        norm = torch.linalg.vector_norm(theta).item() * size
+        pace = rho**2 / (1 + rho * size)
         return Velocity(
             velocity * pace,
             (math.log(pace) if pace > 0 else math.nan) - log_loss,
@@ -176,16 +182,9 @@ class FlowField:
             normals,
             q,
             log_loss,
-            alignment,
+            (theta @ velocity).item() / norm if norm > 0 else 0.0,
             find_kinks,
         )
-
-    def _find_pace(self, theta: Tensor, velocity: Tensor) -> tuple[float, float]:
-        """The factor from the velocity of the log-loss to that in s, and its cosine with theta."""
-        size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
-        norm = torch.linalg.vector_norm(theta).item()
-        alignment = (theta @ velocity).item() / (norm * size) if norm * size > 0 else 0.0
-        return rho**2 / (1 + rho * size), alignment
 
     def _evaluate_metric_roots(self, theta: Tensor) -> Tensor:
         """Square roots of the metric's factors, (P,); 1 without a metric."""
@@ -224,7 +223,9 @@ class FlowField:
         outputs, gates = self._forward(
             leaves, [p.reshape(a.shape) for p, a in zip(parts, pattern.active, strict=True)]
         )
-        found = _differentiate(outputs, gates.outputs, cotangent)
+        found = torch.autograd.grad(
+            outputs, gates.outputs, cotangent, allow_unused=True, materialize_grads=True
+        )
         return torch.cat([g.reshape(-1) for g in found])[pattern.sliding]
 
     def _compute_normals(
@@ -244,13 +245,3 @@ class FlowField:
             for g, size in zip(rows, self._sizes, strict=True)
         ]
         return torch.cat(parts, 1)
-
-
-def _differentiate(
-    outputs: Tensor, wanted: list[Tensor], cotangent: Tensor, *, retain_graph: bool = False
-) -> list[Tensor]:
-    """The gradients of <cotangent, outputs> in these tensors, 0 where the outputs use none."""
-    found = torch.autograd.grad(
-        outputs, wanted, cotangent, retain_graph=retain_graph, allow_unused=True
-    )
-    return [torch.zeros_like(at) if g is None else g for g, at in zip(found, wanted, strict=True)]

@@ -3,7 +3,6 @@ margin provably never falls.
 """
 
 import math
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 from ..core import logspace
 from ..core.arguments import check_count, check_number
 from ..errors import DivergenceError, NotHomogeneousError
-from ..homogeneity import Homogeneity
 from ..losses import Exponential
 from ..margins import make_report, measure
 from ..nets.accepted_models import check_model
@@ -20,7 +18,7 @@ from ..nets.model import with_gradients
 from ..nets.net_on_samples import NetOnSamples
 from ..result import Status
 from ..training.history import History
-from .field import FlowField
+from .field import FlowField, Velocity
 from .theory_rate import SmoothnessBounds, TheoryRate
 
 _LARGEST_LOG_STEP = 700.0
@@ -110,17 +108,40 @@ def gradient_descent(
             "The theory is about homogeneous nets."
             f" {homogeneity.statistics_sentence or homogeneity.bias_sentence or kind}"
         )
+    assert homogeneity.order is not None  # of every whole net
     field, history = FlowField(scored, loss), History()
+    theta, log_time, first, rule = field.flat().detach(), -math.inf, math.inf, None
     point: dict[str, Tensor] = {}
     try:
-        for row, reached in _descend(field, twin, homogeneity, steps, rate, relative):
+        for index in range(steps + 1):
+            here = field(theta, field.pattern(theta))
+            field.put(theta)
+            report = make_report(twin, homogeneity, loss, here.q, here.log_loss)
+            row = {"epoch": index, "log_time": log_time} | report.to_dict()
+            log_rate, over = -math.inf, False
+            if isinstance(rate, SmoothnessBounds):
+                log_loss, log_norm = here.log_loss, math.log(report.norm)
+                if rule is None:
+                    first, order = log_loss, float(homogeneity.order)
+                    rule = TheoryRate(log_loss, log_norm, order, rate)
+                # Happens only far beyond the rate that (S5) allows.
+                over = not log_loss < 0
+                if not over:
+                    log_rate = math.log(relative) + rule.log_rate(log_loss)
+                    row["log_gamma_hat"] = rule.log_gamma_hat(min(log_loss, first), log_norm)
+            else:
+                log_rate = math.log(rate)
+            row["log_rate"] = log_rate
             history.rows.append(row)
-            point = reached
-        history.status, history.message = Status.FINISHED, f"ran {steps} steps"
-        if isinstance(rate, SmoothnessBounds) and not row["log_loss"] < 0:
-            history.message = (
-                f"stopped after {row['epoch']} steps, where the summed loss was above 1"
-            )
+            point = field.named(theta)
+            history.message = f"ran {index} steps"
+            if over:
+                history.message = f"stopped after {index} steps, where the summed loss was above 1"
+                break
+            if index < steps:
+                theta = _step(theta, here, log_rate, index)
+                log_time = logspace.log_add(log_time, log_rate)
+        history.status = Status.FINISHED
     except KeyboardInterrupt:
         history.status = Status.INTERRUPTED
         history.message = f"interrupted after {max(len(history) - 1, 0)} steps"
@@ -130,51 +151,14 @@ def gradient_descent(
     return history
 
 
-def _descend(
-    field: FlowField,
-    twin: nn.Module,
-    homogeneity: Homogeneity,
-    steps: int,
-    rate: float | SmoothnessBounds,
-    relative: float,
-) -> Iterator[tuple[dict, dict[str, Tensor]]]:
-    """Yield the row and the parameters of every step, the first before any."""
-    assert homogeneity.order is not None
-    theta, log_time, rule, first = field.start, -math.inf, None, 0.0
-    for index in range(steps + 1):
-        here = field(theta, field.pattern(theta))
-        point = field.named(theta)
-        twin.load_state_dict(point, strict=False)
-        report = make_report(twin, homogeneity, Exponential(), here.q, here.log_loss)
-        if index == 0 and isinstance(rate, SmoothnessBounds):
-            first = here.log_loss
-            rule = TheoryRate(first, math.log(report.norm), float(homogeneity.order), rate)
-        # Happens only far beyond the rate that (S5) allows.
-        over = rule is not None and not here.log_loss < 0
-        log_rate = -math.inf
-        if not isinstance(rate, SmoothnessBounds):
-            log_rate = math.log(rate)
-        elif rule is not None and not over:
-            log_rate = math.log(relative) + rule.log_rate(here.log_loss)
-        row = {"epoch": index, "log_rate": log_rate, "log_time": log_time} | report.to_dict()
-        if rule and here.log_loss < 0:
-            row["log_gamma_hat"] = rule.log_gamma_hat(
-                min(here.log_loss, first), math.log(report.norm)
-            )
-        yield row, point
-        if over:
-            return
-        log_time = logspace.log_add(log_time, log_rate)
-        log_step = log_rate - here.log_time_rate
-        if log_step > _LARGEST_LOG_STEP:
-            raise DivergenceError(
-                f"The summed loss is e^{here.log_loss:.4g} after {index} steps, and the next one"
-                " would leave float64. Take a smaller rate."
-            )
-        # The field is -grad / Loss, times its pace.
-        theta = theta + here.direction * math.exp(log_step)
-        if not torch.isfinite(theta.square().sum()):
-            raise DivergenceError(
-                f"Step {index + 1} left float64: the summed loss was e^{here.log_loss:.4g} before."
-                " Take a smaller rate."
-            )
+def _step(theta: Tensor, here: Velocity, log_rate: float, done: int) -> Tensor:
+    """The point after a step. Raises DivergenceError where it leaves float64."""
+    log_step = log_rate - here.log_time_rate
+    # The field is -grad / Loss, times its pace.
+    after = theta + here.direction * math.exp(min(log_step, _LARGEST_LOG_STEP))
+    if log_step > _LARGEST_LOG_STEP or not torch.isfinite(after.square().sum()):
+        raise DivergenceError(
+            f"Step {done + 1} left float64: the summed loss was e^{here.log_loss:.4g} before."
+            " Take a smaller rate."
+        )
+    return after

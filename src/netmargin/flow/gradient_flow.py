@@ -141,26 +141,13 @@ def gradient_flow(
     check_flag("progress", progress)
     loss = as_loss(loss)
 
-    def prepare(finer: bool, **where) -> FlowRun:
+    def prepare(halved: bool, **where) -> FlowRun:
+        share = 0.5 if halved else 1.0
         if method == "proximal":
-            return ProximalFlow(
-                model,
-                data,
-                loss,
-                metric=None,
-                step_size=(step_size or STEP) / (2 if finer else 1),
-                **where,
-            )
-        length = step_size / 2 if finer and step_size is not None else step_size
-        return ExactFlow(
-            model,
-            data,
-            loss,
-            metric=metric,
-            rtol=rtol / 2**ORDER if finer else rtol,
-            step_size=length,
-            **where,
-        )
+            return ProximalFlow(model, data, loss, step_size=share * (step_size or STEP), **where)
+        tolerance, length = rtol * share**ORDER, step_size and share * step_size
+        where |= {"metric": metric, "rtol": tolerance, "step_size": length}
+        return ExactFlow(model, data, loss, **where)
 
     log_end = math.inf if time is None else math.log(time)
     run = prepare(False, log_end=log_end, rules=rules, levels=levels, most=max_evaluations)

@@ -54,9 +54,9 @@ class ProximalFlow(FlowRun):
     step_size : length of the steps in s.
     """
 
-    def __init__(self, *given, step_size: float | None, **shared):
+    def __init__(self, *given, step_size: float, **shared):
         super().__init__(*given, **shared)
-        self.step_size = step_size or STEP
+        self.step_size, self._stuck = step_size, False
         self._random = torch.Generator().manual_seed(0)
         self.objective = _LogLoss(self.scored, self.loss)
 
@@ -66,15 +66,18 @@ class ProximalFlow(FlowRun):
         return self.objective.evaluations
 
     def _integrate(self, display: Progress) -> None:
-        objective, theta = self.objective, self.field.start
+        objective, theta = self.objective, self.theta
         q, log_loss = objective.look(wide=True)
-        gradient = objective.gradient()
+        trained = list(self.field.trained.values())
+        gradients = torch.autograd.grad(
+            objective.value(), trained, allow_unused=True, materialize_grads=True
+        )
+        gradient = torch.cat([g.reshape(-1) for g in gradients])
         speed = torch.linalg.vector_norm(gradient).item()  # |V|, V the velocity in tau
         norm = self.field.length(theta) * speed
         self._record(theta, q, log_loss, -(theta @ gradient).item() / norm if norm > 0 else 0.0, 0)
         moved = torch.zeros_like(theta)
         step, failures = self.step_size, 0
-        self._stuck = False
         while not self._finished():
             self._show(display)
             rho = self.field.length(theta)
@@ -114,19 +117,19 @@ class ProximalFlow(FlowRun):
 
         moved : the step before.
         """
-        objective = self.objective
-        objective.put(theta)
+        objective, put = self.objective, self.field.put
+        put(theta)
         objective.look(wide=True)
         before = objective.log_loss()
 
         def lowered() -> bool:
-            distance = (objective.flat() - theta).square().sum().item()
+            distance = (self.field.flat() - theta).square().sum().item()
             return objective.log_loss() + distance / (2 * tau) < before
 
         # The last step, repeated, is a good first guess where it lowers what is minimized.
-        objective.put(theta + moved)
+        put(theta + moved)
         if not lowered():
-            objective.put(theta)
+            put(theta)
         self._descend(theta, tau)
         # On a kink, the gradient of one side may point nowhere. Next to it, on any side, there is a
         # way down.
@@ -137,23 +140,24 @@ class ProximalFlow(FlowRun):
                 theta.device
             )
             length = _RESTART_DISTANCE * self.step_size * self.field.length(theta)
-            objective.put(theta + length * noise / torch.linalg.vector_norm(noise))
+            put(theta + length * noise / torch.linalg.vector_norm(noise))
             self._descend(theta, tau)
         if not lowered():
-            objective.put(theta)
+            put(theta)
         q, log_loss = objective.look(wide=False)
-        return objective.flat(), q, log_loss
+        return self.field.flat().detach(), q, log_loss
 
     def _descend(self, theta: Tensor, tau: float) -> None:
         """Minimize log Loss + |. - theta|^2 / (2 tau) from where the parameters are, over all
         samples that carry weight.
         """
+
+        def with_distance() -> Tensor:
+            distance = (self.field.flat() - theta).square().sum()
+            return self.objective.value() + distance / (2 * tau)
+
         while True:
-            minimize(
-                self.objective.parameters,
-                lambda: self.objective.with_distance(theta, tau),
-                _ITERATIONS,
-            )
+            minimize(list(self.field.trained.values()), with_distance, _ITERATIONS)
             self.objective.look(wide=False)
             if self.objective.left_out <= _LOG_LEFT_OUT:
                 return
@@ -178,7 +182,6 @@ class _LogLoss:
 
     def __init__(self, scored: NetOnSamples, loss: Loss):
         self._twin, self._x, self._y, self._loss = scored.twin, scored.x, scored.y, loss
-        self.parameters = [p for p in self._twin.parameters() if p.requires_grad]
         self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))
         self.left_out, self.evaluations = -math.inf, 0
 
@@ -214,36 +217,10 @@ class _LogLoss:
         with torch.no_grad():
             return self._loss.log_sum(margins(scores(self._twin, self._xs), self._ys)[1])
 
-    def with_distance(self, origin: Tensor, tau: float) -> Tensor:
-        """log Loss + |theta - origin|^2 / (2 tau), differentiable."""
-        theta = torch.cat([p.reshape(-1) for p in self.parameters])
-        return self._value() + (theta - origin).square().sum() / (2 * tau)
-
-    def gradient(self) -> Tensor:
-        """The gradient of the log-loss, as one vector of shape (P,)."""
-        found = torch.autograd.grad(self._value(), self.parameters, allow_unused=True)
-        parts = [
-            torch.zeros_like(p) if g is None else g
-            for g, p in zip(found, self.parameters, strict=True)
-        ]
-        return torch.cat([g.reshape(-1) for g in parts])
-
-    def _value(self) -> Tensor:
+    def value(self) -> Tensor:
         """The log-loss over the samples that take part, differentiable."""
         self.evaluations += 1
         return log_loss(self._loss, scores(self._twin, self._xs), self._ys)
-
-    def flat(self) -> Tensor:
-        """The parameters in one vector, shape (P,)."""
-        return torch.cat([p.detach().reshape(-1) for p in self.parameters])
-
-    def put(self, theta: Tensor) -> None:
-        """Set the parameters from one vector."""
-        with torch.no_grad():
-            for p, part in zip(
-                self.parameters, theta.split([p.numel() for p in self.parameters]), strict=True
-            ):
-                p.copy_(part.reshape(p.shape))
 
 
 def _compute_log_duration(tau: float, before: float, after: float) -> float:

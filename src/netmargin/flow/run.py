@@ -7,7 +7,6 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor, nn
 
 from ..core import logspace
@@ -19,16 +18,12 @@ from ..nets.model import require_differentiable
 from ..nets.net_on_samples import NetOnSamples
 from ..result import Status
 from ..training.history import History
-from ..training.stopping import StoppingRule
+from ..training.progress import describe_row
+from ..training.stopping import StoppingRule, fewest, first_reason, rows_to
 from .field import FlowField, Metric
 
-_TREND_ROWS = 20
-"""Rows from which the pace is taken to estimate the time left, as in the stopping rules: enough to
-average single steps, few enough to follow changes. Only the display uses it.
-"""
 
-
-@dataclass
+@dataclass(repr=False)
 class Trajectory(History):
     """A gradient flow: one row per step, the first at the start, and the state at the end.
 
@@ -66,8 +61,6 @@ class Trajectory(History):
     evaluations: int = 0
     normal_evaluations: int = 0
 
-    __repr__ = History.__repr__
-
 
 class FlowRun(ABC):
     """The part of gradient flow that all integrators share.
@@ -75,8 +68,8 @@ class FlowRun(ABC):
     log_end : natural log of the time to stop at.
     rules : stopping rules; the first one reached ends the flow.
     levels : log10 of the mean loss at which states are kept.
-    metric : see `FlowField`.
     most : evaluations after which the flow stops.
+    metric : see `FlowField`.
     """
 
     def __init__(
@@ -88,8 +81,8 @@ class FlowRun(ABC):
         log_end: float,
         rules: list[StoppingRule],
         levels: list[float],
-        metric: Metric | None,
         most: int,
+        metric: Metric | None = None,
     ):
         self.scored, self.loss = NetOnSamples(model, data), loss
         self.twin = self.scored.twin
@@ -100,7 +93,7 @@ class FlowRun(ABC):
         self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)
-        self.trajectory, self.theta = Trajectory(), self.field.start
+        self.trajectory, self.theta = Trajectory(), self.field.flat().detach()
         self.log_time, self.s = -math.inf, 0.0
 
     @abstractmethod
@@ -118,44 +111,38 @@ class FlowRun(ABC):
             self._integrate(display)
         except KeyboardInterrupt:
             self.trajectory.status = Status.INTERRUPTED
-            self.trajectory.message = self._say_where()
-        self.trajectory.final = {n: p.clone() for n, p in self.field.named(self.theta).items()}
+            rows = self.trajectory.rows
+            self.trajectory.message = (
+                f"interrupted at log t = {rows[-1]['log_time']:.6g}"
+                if len(rows) > 1
+                else "interrupted at the start"
+            )
+        self.trajectory.final = self._state()
         return self.trajectory
 
-    def _show(self, display: Progress) -> None:
-        """Draw the progress line for the last row."""
-        row = self.trajectory.rows[-1]
-        margin = row["normalized_margin"]
-        shown = f"q_min {row['q_min']:.4g}" if margin is None else f"margin {margin:.4g}"
-        line = f"log10-loss {row['log10_mean_loss']:.3f}  {shown}  log t {self.log_time:.4g}"
-        display.draw(row["epoch"], self._rows_left(), f"{line}  {self.evaluations:,} gradients")
+    def _state(self) -> dict[str, Tensor]:
+        """A copy of the trained parameters at the last row, by name."""
+        return {n: p.clone() for n, p in self.field.named(self.theta).items()}
 
-    def _rows_left(self) -> float | None:
-        """An estimate of the steps to come until a rule, the time or the most evaluations end the
-        flow; None where the last rows do not tell.
+    def _show(self, display: Progress) -> None:
+        """Draw the progress line for the last row, with the steps to come until a rule, the time or
+        the most evaluations end the flow.
         """
         rows = self.trajectory.rows
-        left = [estimate for rule in self.rules if (estimate := rule.epochs_left(rows)) is not None]
-        recent = [row for row in rows[-_TREND_ROWS:] if row["log_time"] is not None]
-        if len(recent) > 1:
-            steps = len(recent) - 1
-            forward = recent[-1]["log_time"] - recent[0]["log_time"]
-            spent = recent[-1]["evaluations"] - recent[0]["evaluations"]
-            if math.isfinite(self.log_end) and forward > 0:
-                left.append((self.log_end - self.log_time) * steps / forward)
-            if spent > 0:
-                left.append((self.most - self.evaluations) * steps / spent)
-        return min(left, default=None)
+        row, timed = rows[-1], rows[1:]  # the first one has no time
+        left = fewest(
+            *(rule.epochs_left(rows) for rule in self.rules),
+            rows_to(timed, "log_time", self.log_end),
+            rows_to(timed, "evaluations", self.most),
+        )
+        line = f"{describe_row(row)}  log t {self.log_time:.4g}  {self.evaluations:,} gradients"
+        display.draw(row["epoch"], left, line)
 
     def _record(
         self, theta: Tensor, q: Tensor, log_loss: float, alignment: float, sliding: int
     ) -> None:
         """Append a row for a new point, and keep its state where the loss passed a level."""
-        point = self.field.named(theta)
-        with torch.no_grad():
-            for name, parameter in self.twin.named_parameters():
-                if name in point:
-                    parameter.copy_(point[name])
+        self.field.put(theta)
         report = make_report(self.twin, self.homogeneity, self.loss, q, log_loss)
         rows = self.trajectory.rows
         head = {
@@ -169,14 +156,13 @@ class FlowRun(ABC):
         self.trajectory.evaluations = self.evaluations
         self.trajectory.normal_evaluations = self.field.normal_evaluations
         while self.levels and rows[-1]["log10_mean_loss"] < self.levels[0]:
-            self.trajectory.states[self.levels.pop(0)] = {n: p.clone() for n, p in point.items()}
+            self.trajectory.states[self.levels.pop(0)] = self._state()
 
     def _finished(self) -> bool:
         """Whether the flow is over; the first reason becomes its status and message."""
-        rows = self.trajectory.rows
-        reasons = [
-            (Status.FINISHED, reason) for rule in self.rules if (reason := rule.reached(rows))
-        ]
+        reasons = []
+        if reason := first_reason(self.rules, self.trajectory.rows):
+            reasons.append((Status.FINISHED, reason))
         if self.log_time >= self.log_end:
             end = logspace.scaled_ratio(1.0, -self.log_end)
             reasons.append((Status.FINISHED, f"t reached {end:.6g}"))
@@ -190,13 +176,6 @@ class FlowRun(ABC):
         if reasons:
             self.trajectory.status, self.trajectory.message = reasons[0]
         return bool(reasons)
-
-    def _say_where(self) -> str:
-        """Say after which row Ctrl-C ended the flow."""
-        rows = self.trajectory.rows
-        if len(rows) < 2:
-            return "interrupted at the start"
-        return f"interrupted at log t = {rows[-1]['log_time']:.6g}"
 
     @abstractmethod
     def _stalled(self) -> str | None:

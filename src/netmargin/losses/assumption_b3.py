@@ -1,7 +1,12 @@
-"""Numerical check of assumption (B3) of Lyu and Li 2019 on a loss l(q) = e^{-f(q)}."""
+"""Numerical checks of a loss l(q) = e^{-f(q)}: do its formulas agree, and does assumption (B3) of
+Lyu and Li 2019 hold?
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -9,21 +14,24 @@ from torch import Tensor
 from ..core.arguments import check_number
 from ..core.saved_records import Record
 
+if TYPE_CHECKING:
+    from .loss import Loss
+
 _GRID_POINTS = 2000
 """Margins of the logarithmic grid from 1e-3 up; neighbours differ by 0.8% on the default range."""
 _MONOTONE_SLACK = 1e-9
 """Relative fall of f'(q) q between neighbours that counts as rounding, cancellation included."""
-_PROBE_STEP = 1e-5
+_STEP = 1e-5
 """Relative step of central differences: near the cube root of float64's precision, which balances
 their truncation and their rounding.
 """
-_DERIVATIVE_TOLERANCE, _LEAST_DERIVATIVE = 1e-4, 1e-8
-"""Relative and absolute difference from a central difference that counts as its error: about 1e-10
-where f is smooth, and more where it bends within a step; a wrong formula is off by far more.
+_TOLERANCE = 1e-4
+"""Relative error of a formula that counts as that of its central difference: about 1e-9 where f is
+smooth, and more where it bends within a step; a wrong formula is off by far more.
 """
 _INVERSE_TOLERANCE = 1e-6
-"""Relative difference of g(f(q)) from q that counts as rounding: inverses lose digits where f is
-flat.
+"""Relative difference of g(f(q)) from q that counts as rounding on the grid: inverses lose digits
+where f is flat. At the probes, which every loss has to pass, it is `_TOLERANCE`.
 """
 _LEAST_GROWTH = 1.05
 """Least factor by which f'(q) q must grow over the last decade of margins to count as unbounded; a
@@ -37,10 +45,6 @@ e^{log(1 + q)^2}, which have no bound, up to q = 100.
 _PROBES = (0.37, 0.73, 1.9, 4.3, 11.3, 67.0)
 """Margins beyond b_f at which a loss is probed, and by their negatives below 0: of all sizes that
 training meets, and no round numbers, where a loss in pieces would have its kinks.
-"""
-_PROBE_TOLERANCE = 1e-4
-"""Relative. Central differences in float64 are good to about 1e-9 there; a wrong formula is off by
-far more.
 """
 
 
@@ -87,66 +91,21 @@ class B3Report(Record):
         return "(B3) fails: " + "; ".join(self.violations)
 
 
-def check_b3(
-    f: Callable[[Tensor], Tensor],
-    f_prime: Callable[[Tensor], Tensor],
-    g: Callable[[Tensor], Tensor],
-    b_f: float,
-    *,
-    largest_q: float,
-) -> B3Report:
-    """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid.
-
-    Parameters
-    ----------
-    f : callable
-        The function f of the loss e^{-f}, elementwise on float64 tensors.
-    f_prime : callable
-        Its derivative, of the same kind.
-    g : callable
-        Its inverse, of the same kind.
-    b_f : float
-        The margin from which the grid starts; at least 0.
-    largest_q : float
-        The length of the grid.
-
-    Returns
-    -------
-    B3Report
-        Constants, and what fails: evidence on the grid, not a proof.
-
-    Raises
-    ------
-    ArgumentError
-        If b_f is negative or largest_q is not positive.
-
-    Source: Lyu and Li 2019, assumption (B3).
-    """
-    b_f, largest_q = (
-        check_number("b_f", b_f, at_least=0),
-        check_number("largest_q", largest_q, above=0),
-    )
-    q = b_f + torch.logspace(
+def check_b3(loss: Loss, largest_q: float) -> B3Report:
+    """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid of this length."""
+    largest_q = check_number("largest_q", largest_q, above=0)
+    q = loss.b_f + torch.logspace(
         -3, torch.log10(torch.tensor(largest_q)).item(), _GRID_POINTS, dtype=torch.float64
     )
-    slope, violations = f_prime(q), []
-
     # The formulas first: where one is wrong, what follows from them says nothing of the loss.
-    step = _PROBE_STEP * q
-    difference = (f(q + step) - f(q - step)) / (2 * step)
-    agrees = torch.isclose(difference, slope, _DERIVATIVE_TOLERANCE, _LEAST_DERIVATIVE)
-    if not agrees.all():
-        violations.append(f"f' is not the derivative of f near q = {_show_first(q, ~agrees)}")
-    inverted = torch.isclose(g(f(q)), q, rtol=_INVERSE_TOLERANCE)
-    if not inverted.all():
-        violations.append(f"g is not the inverse of f near q = {_show_first(q, ~inverted)}")
+    flaw, slope = _compare_formulas(loss, q, _INVERSE_TOLERANCE), loss.f_prime(q)
+    violations = [flaw] if flaw else []
     if not (slope > 0).all():
         violations.append(f"(B3.2) f' is not positive at q = {_show_first(q, ~(slope > 0))}")
-
     violations += _find_flaws_of_growth(q, slope, largest_q)
-    b_g, K, unbounded = _bound_slope_ratios(f, f_prime, g, b_f, q)
+    b_g, K, unbounded = _bound_slope_ratios(loss, q)
     violations += unbounded
-    return B3Report(b_f, b_g, K, largest_q, tuple(violations), _find_caveats(f_prime, b_f))
+    return B3Report(loss.b_f, b_g, K, largest_q, tuple(violations), _find_caveats(loss))
 
 
 def _find_flaws_of_growth(q: Tensor, slope: Tensor, largest_q: float) -> list[str]:
@@ -167,33 +126,23 @@ def _find_flaws_of_growth(q: Tensor, slope: Tensor, largest_q: float) -> list[st
     return violations
 
 
-def _bound_slope_ratios(
-    f: Callable[[Tensor], Tensor],
-    f_prime: Callable[[Tensor], Tensor],
-    g: Callable[[Tensor], Tensor],
-    b_f: float,
-    q: Tensor,
-) -> tuple[float, float, list[str]]:
+def _bound_slope_ratios(loss: Loss, q: Tensor) -> tuple[float, float, list[str]]:
     """The constants b_g and K of (B3.4) on the grid q, and a sentence where no K is in sight."""
     violations = []
     # (B3.4) asks for b_g >= max(2 f(b_f), f(2 b_f)), and for K at every theta in [1/2, 1).
-    start = torch.tensor([b_f, 2 * b_f], dtype=torch.float64)
-    f_start = f(start)
-    b_g = max(2 * f_start[0].item(), f_start[1].item(), 0.0)
+    start = loss.f(torch.tensor([loss.b_f, 2 * loss.b_f], dtype=torch.float64))
+    b_g = max(2 * start[0].item(), start[1].item(), 0.0)
     theta = torch.linspace(0.5, 0.999, 40, dtype=torch.float64)[:, None]
     # One margin in ten is enough for a ratio that changes slowly, and costs a tenth.
-    y = q[f(q) > b_g][::10]
-    x = f(y)
-    ratios = [
-        _maximize_slope_ratio(f_prime, y, theta),
-        _maximize_slope_ratio(lambda v: 1 / f_prime(g(v)), x, theta),
-    ]
-    K = 1.0 if len(y) else float("nan")
-    for text, ratio in (
-        zip(("f'(y) <= K f'(theta y)", "g'(x) <= K g'(theta x)"), ratios, strict=True)
-        if len(y)
-        else ()
+    y = q[loss.f(q) > b_g][::10]
+    if not len(y):
+        return b_g, float("nan"), []
+    x, K = loss.f(y), 1.0
+    for text, ratios in (
+        ("f'(y) <= K f'(theta y)", loss.f_prime(y) / loss.f_prime(theta * y)),
+        ("g'(x) <= K g'(theta x)", loss.f_prime(loss.g(theta * x)) / loss.f_prime(loss.g(x))),
     ):
+        ratio = ratios.amax(0)
         K = max(K, ratio.max().item())
         # Any finite grid has a largest ratio: that K is bounded shows in the ratio's not growing
         # any more at large margins.
@@ -205,79 +154,72 @@ def _bound_slope_ratios(
     return b_g, K, violations
 
 
-def _find_caveats(f_prime: Callable[[Tensor], Tensor], b_f: float) -> tuple[str, ...]:
+def _find_caveats(loss: Loss) -> tuple[str, ...]:
     """A sentence where f' is not positive at a margin below b_f; nothing where it is."""
     below = torch.cat(
         [
             -torch.logspace(-3, 2, 200, dtype=torch.float64).flip(0),
-            torch.linspace(0, b_f, 50, dtype=torch.float64),
+            torch.linspace(0, loss.b_f, 50, dtype=torch.float64),
         ]
     )
-    rising = f_prime(below) > 0
+    rising = loss.f_prime(below) > 0
     if rising.all():
         return ()
     where = _show_first(below, ~rising)
     return (f"but f' is not positive at q = {where}: only margins above that are covered",)
 
 
-def find_flaw(
-    f: Callable[[Tensor], Tensor],
-    f_prime: Callable[[Tensor], Tensor],
-    g: Callable[[Tensor], Tensor],
-    log_slope: Callable[[Tensor], Tensor],
-    b_f: float,
-) -> str:
+def find_flaw(loss: Loss) -> str:
     """The first contradiction between f, f', g and log(-l') at a few margins, in one sentence.
 
-    Empty where there is none. f may be undefined (NaN or infinite) at negative margins, where
-    nothing is compared. g is compared beyond b_f only.
+    Empty where there is none.
     """
     probes = torch.tensor(_PROBES, dtype=torch.float64)
-    q = torch.cat([b_f + probes, -probes])
-    beyond = q > b_f
+    return _compare_formulas(loss, torch.cat([loss.b_f + probes, -probes]), _TOLERANCE)
+
+
+def _compare_formulas(loss: Loss, q: Tensor, inverse_tolerance: float) -> str:
+    """The first contradiction at the margins q, in one sentence, or "".
+
+    f may be undefined (NaN or infinite) at negative margins, where nothing is compared. g is
+    compared beyond b_f only.
+    """
+    beyond = q > loss.b_f
     values = {}
-    functions = {
-        "f": f,
-        "f_prime": f_prime,
-        "log_slope": log_slope,
-        "g": lambda points: g(f(points)),
-    }
-    for name, function in functions.items():
-        value = _evaluate(name, function, q[beyond] if name == "g" else q)
+    for name, function, points in (
+        ("f", loss.f, q),
+        ("f_prime", loss.f_prime, q),
+        ("log_slope", loss.log_slope, q),
+        ("g", lambda points: loss.g(loss.f(points)), q[beyond]),
+    ):
+        value = _evaluate(name, function, points)
         if isinstance(value, str):  # a function that cannot be evaluated makes the rest pointless
             return value
         values[name] = value
-    if torch.isnan(values["f"][beyond]).any():
-        return (
-            f"f is NaN at margin {_show_first(q, beyond & torch.isnan(values['f']))}, beyond b_f ="
-            f" {b_f:g}"
-        )
-    step = _PROBE_STEP * q
-    slope = (f(q + step) - f(q - step)) / (2 * step)
-    known = torch.isfinite(values["f"]) & torch.isfinite(slope)
-    comparisons = (
-        ("f_prime", q[known], slope[known], "the difference quotient of f there is"),
-        (
-            "log_slope",
-            q[known & (slope > 0)],
-            (torch.log(slope) - values["f"])[known & (slope > 0)],
-            "log f' - f there is",
-        ),
-        ("g", q[beyond & known], q[beyond & known], "the inverse of f there is"),
-    )
-    for name, points, wanted, what in comparisons:
-        # g was evaluated at the margins beyond b_f only, the others at all of them.
-        got = values[name][known[beyond]] if name == "g" else values[name][torch.isin(q, points)]
-        wrong = ~torch.isclose(got, wanted, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE**2)
+    f, f_prime, log_slope, of_g = values.values()
+    inverse = q.clone()
+    inverse[beyond] = of_g
+    if (undefined := beyond & torch.isnan(f)).any():
+        return f"f is NaN at margin {_show_first(q, undefined)}, beyond b_f = {loss.b_f:g}"
+    step = _STEP * q
+    slope = (loss.f(q + step) - loss.f(q - step)) / (2 * step)
+    known = torch.isfinite(f) & torch.isfinite(slope)
+    comparisons = {
+        "f_prime": (f_prime, slope, known, "the difference quotient of f"),
+        "log_slope": (log_slope, torch.log(f_prime) - f, known & (f_prime > 0), "log f' - f"),
+        "g": (inverse, q, known & beyond, "the inverse of f"),
+    }
+    for name, (got, wanted, where, what) in comparisons.items():
+        tolerance = inverse_tolerance if name == "g" else _TOLERANCE
+        wrong = where & ~torch.isclose(got, wanted, rtol=tolerance, atol=_TOLERANCE**2)
         if wrong.any():
-            point, given, right = (x[wrong][0].item() for x in (points, got, wanted))
+            point, given, right = (x[wrong][0].item() for x in (q, got, wanted))
             return (
-                f"{name} is wrong at margin {point:.6g}: it gives {given:.6g}, and {what}"
+                f"{name} is wrong at margin {point:.6g}: it gives {given:.6g}, and {what} there is"
                 f" {right:.6g}"
             )
     # Last, since a wrong f' explains more than that f falls.
-    falling = known & beyond & (slope < 0)
-    if falling.any():
+    if (falling := known & beyond & (slope < 0)).any():
         return (
             f"f falls at margin {_show_first(q, falling)}, so the loss e^{{-f}} would reward small"
             " margins; f must rise beyond b_f"
@@ -302,13 +244,6 @@ def _evaluate(name: str, function: Callable[[Tensor], Tensor], points: Tensor) -
         f"{name} must map a float64 tensor to a float64 tensor of the same shape, elementwise; it"
         f" returned {shown}"
     )
-
-
-def _maximize_slope_ratio(
-    derivative: Callable[[Tensor], Tensor], points: Tensor, theta: Tensor
-) -> Tensor:
-    """The maximum over theta of derivative(point) / derivative(theta point), for each point."""
-    return (derivative(points)[None] / derivative(theta * points[None])).amax(0)
 
 
 def _show_first(q: Tensor, where: Tensor) -> str:

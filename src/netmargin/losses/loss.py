@@ -129,11 +129,11 @@ class Loss:
         Empty where they agree. Computed once for each loss: a loss whose derivative is another
         one's would train without a word.
         """
-        return find_flaw(self.f, self.f_prime, self.g, self.log_slope, self.b_f)
+        return find_flaw(self)
 
     def check_b3(self, *, largest_q: float = 1e4) -> B3Report:
         """Check assumption (B3) numerically on margins up to `largest_q`: evidence, not a proof."""
-        return check_b3(self.f, self.f_prime, self.g, self.b_f, largest_q=largest_q)
+        return check_b3(self, largest_q)
 
 
 def normalize_slopes(log_slopes: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from ..training.history import History
 from .objective import RegularizedObjective
 
 
-@dataclass
+@dataclass(repr=False)
 class RegularizationPath(History):
     """Minimizers along a falling lambda: one row per lambda, of the best start there.
 
@@ -45,13 +45,10 @@ class RegularizationPath(History):
 
     states: dict[float, dict[str, Tensor]] = field(default_factory=dict)
 
-    __repr__ = History.__repr__
-
 
 def follow_path(
     make_model: Callable[[], nn.Module],
     make: Callable[[nn.Module], RegularizedObjective],
-    row: Callable[[RegularizedObjective], dict],
     *,
     lambdas: Sequence[float],
     starts: int,
@@ -61,12 +58,22 @@ def follow_path(
 ) -> RegularizationPath:
     """Minimize `make(model)` for one lambda after the other from every start, and keep the best.
 
-    `row` gives the keys of a row that depend on what is minimized. Ctrl-C returns the rows so far.
+    Ctrl-C returns the rows so far.
     """
     ordered = sorted(set(check_numbers("lambdas", lambdas, above=0)), reverse=True)
     starts, iterations = check_count("starts", starts), check_count("iterations", iterations)
     seed, shown = check_seed(seed), check_flag("progress", progress)
-    runs = _make_starts(make_model, make, starts, seed)
+    # A net is callable, too, but every start would share its weights.
+    if isinstance(make_model, nn.Module) or not callable(make_model):
+        raise ArgumentError(
+            "make_model must be a function without arguments that makes a net with fresh random"
+            f" weights, such as lambda: nm.models.mlp([2, 20, 1]); got {type(make_model).__name__}"
+        )
+    runs = []
+    for start in range(starts):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed + start)
+            runs.append(make(_call_make_model(make_model)))
     path = RegularizationPath()
     with (
         fitting_threads(runs[0].scored.work),
@@ -90,11 +97,9 @@ def follow_path(
                     "stationarity": runs[best].stationarity(log_lambda),
                     "start": best,
                 }
-                found = head | row(runs[best])
+                found = head | runs[best].measure()
                 # Row and state are kept at one moment: Ctrl-C finds both of a lambda, or neither.
-                path.states[value] = {
-                    n: p.detach().clone() for n, p in runs[best].twin.state_dict().items()
-                }
+                path.states[value] = runs[best].state()
                 path.rows.append(found)
                 display.draw(
                     index,
@@ -107,27 +112,6 @@ def follow_path(
             path.status = Status.INTERRUPTED
             path.message = f"interrupted after {len(path.rows)} values of lambda"
     return path
-
-
-def _make_starts(
-    make_model: Callable[[], nn.Module],
-    make: Callable[[nn.Module], RegularizedObjective],
-    starts: int,
-    seed: int,
-) -> list[RegularizedObjective]:
-    """The objective of every start, each with a net of a seed of its own."""
-    # A net is callable, too, but every start would share its weights.
-    if isinstance(make_model, nn.Module) or not callable(make_model):
-        raise ArgumentError(
-            "make_model must be a function without arguments that makes a net with fresh random"
-            f" weights, such as lambda: nm.models.mlp([2, 20, 1]); got {type(make_model).__name__}"
-        )
-    runs = []
-    for start in range(starts):
-        with torch.random.fork_rng():
-            torch.manual_seed(seed + start)
-            runs.append(make(_call_make_model(make_model)))
-    return runs
 
 
 def _descend(run: RegularizedObjective, log_lambda: float, iterations: int) -> RegularizedObjective:

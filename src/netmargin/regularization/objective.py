@@ -1,5 +1,6 @@
 """The objective log(mean loss + lambda ||theta||^r) of a net, and its minimization."""
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from functools import partial
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from ..core.lbfgs import minimize
 from ..homogeneity import analyse
 from ..losses import Loss
+from ..margins import measure
 from ..nets.arrays import Arrays
 from ..nets.gates import Gates, SmoothedReLUs
 from ..nets.model import require_differentiable, scores
@@ -56,16 +58,15 @@ class RegularizedObjective(ABC):
         with torch.no_grad(), Gates() as gates:
             scores(self.twin, self._x[:1])
         self._has_relus = bool(gates.inputs)
-        self._first, self._first_size = [p.detach().clone() for p in self.parameters], self.size()
+        self._first, self._first_size = self.state(), self.size()
 
     @abstractmethod
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
         """Natural log of the mean loss at these scores, differentiable."""
 
-    def log_mean_loss(self) -> float:
-        """Natural log of the mean loss at the present parameters."""
-        with torch.no_grad():
-            return self._log_mean_loss(scores(self.twin, self._x)).item()
+    @abstractmethod
+    def measure(self) -> dict:
+        """What the row of a path says of the present parameters."""
 
     def __call__(self, log_lambda: float) -> Tensor:
         """log L_lambda at the present parameters, differentiable."""
@@ -86,12 +87,10 @@ class RegularizedObjective(ABC):
         parameters where the last lambda was so strong that the net vanished.
         """
         if self.size() <= _COLLAPSED_SHARE * self._first_size:
-            with torch.no_grad():
-                for p, value in zip(self.parameters, self._first, strict=True):
-                    p.copy_(value)
+            self.twin.load_state_dict(self._first)
         else:  # the best multiple of a random net is next to 0
             self._rescale(log_lambda)
-        before, kept = self(log_lambda).item(), [p.detach().clone() for p in self.parameters]
+        before, kept = self(log_lambda).item(), self.state()
 
         def smoothed(width: float) -> Tensor:
             with SmoothedReLUs(width):
@@ -103,15 +102,17 @@ class RegularizedObjective(ABC):
         self._rescale(log_lambda)
         # `not <=` rather than `>`: a NaN goes back, too.
         if not self(log_lambda).item() <= before:
-            with torch.no_grad():
-                for p, value in zip(self.parameters, kept, strict=True):
-                    p.copy_(value)
+            self.twin.load_state_dict(kept)
 
     def stationarity(self, log_lambda: float) -> float:
         """|grad log L_lambda| ||theta||, which does not change with the units of theta."""
         gradients = torch.autograd.grad(self(log_lambda), self.parameters, allow_unused=True)
         size = math.sqrt(sum(g.square().sum().item() for g in gradients if g is not None))
         return size * self.size()
+
+    def state(self) -> dict[str, Tensor]:
+        """A copy of the net's state dict."""
+        return copy.deepcopy(self.twin.state_dict())
 
     def size(self) -> float:
         """||theta|| over the trained parameters."""
@@ -147,3 +148,7 @@ class MarginObjective(RegularizedObjective):
 
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
         return log_loss(self.loss, outputs, self._y) - math.log(len(outputs))
+
+    def measure(self) -> dict:
+        """The margins."""
+        return measure(self.twin, self.scored.samples, loss=self.loss).to_dict()

@@ -6,11 +6,10 @@ from torch import nn
 
 from ..core.arguments import check_choice, check_number
 from ..losses import Loss, as_loss
-from ..margins import measure
 from ..nets.data import Data, as_arrays, takes_data
 from ..nets.model import with_gradients
 from .following import RegularizationPath, follow_path
-from .objective import MarginObjective, RegularizedObjective
+from .objective import MarginObjective
 
 
 @takes_data
@@ -88,16 +87,9 @@ def regularization_path(
     r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
     samples, chosen = as_arrays(data), as_loss(loss)
 
-    def row(objective: RegularizedObjective) -> dict:
-        return measure(objective.twin, samples, loss=chosen).to_dict()
-
-    def make(model: nn.Module) -> RegularizedObjective:
-        return MarginObjective(model, samples, chosen, r, norm)
-
     return follow_path(
         make_model,
-        make,
-        row,
+        lambda model: MarginObjective(model, samples, chosen, r, norm),
         lambdas=lambdas,
         starts=starts,
         iterations=iterations,

@@ -238,12 +238,6 @@ def as_learning_rate(lr: Any) -> LearningRate:
     """The rule that a caller means: None is `LossBasedLR()`, a number a `ConstantLR` of it.
 
     Raises ArgumentError for anything else that is no rule.
-
-    Examples
-    --------
-    >>> from netmargin.training.learning_rate import as_learning_rate
-    >>> as_learning_rate(0.1)
-    ConstantLR(rate=0.1)
     """
     if lr is None:
         return LossBasedLR()

@@ -35,7 +35,7 @@ from .progress import describe_row, show_row
 from .run import Run
 from .run_files import RunFiles, describe_loss, describe_settings
 from .sample_margins import sample_margins
-from .stopping import Epochs, StoppingRule, as_stopping_rules
+from .stopping import Epochs, StoppingRule, as_stopping_rules, fewest, first_reason
 
 _COVERED = (
     "A killed run goes on bit for bit as far as the data draw from the global generators, or from"
@@ -238,11 +238,11 @@ def _check_checkpointing(folder: object, seconds: float, resume: str) -> float:
 def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:
     """Train epoch by epoch until a rule or a stall ends the run; the reason becomes its message."""
     while True:
+        rows = run.history.rows
         # Rules come first: a run that is resumed may be over already.
-        reasons = [reason for rule in rules if (reason := rule.reached(run.history.rows))]
-        if reasons or run.stalled:
-            run.history.status = Status.FINISHED if reasons else Status.STALLED
-            run.history.message = reasons[0] if reasons else run.stalled
+        if (reason := first_reason(rules, rows)) or run.stalled:
+            run.history.status = Status.FINISHED if reason else Status.STALLED
+            run.history.message = reason or run.stalled
             return
-        left = [e for rule in rules if (e := rule.epochs_left(run.history.rows)) is not None]
-        run.epoch(partial(show_row, display, run.history.rows[-1], min(left, default=None)))
+        left = fewest(*(rule.epochs_left(rows) for rule in rules))
+        run.epoch(partial(show_row, display, rows[-1], left))

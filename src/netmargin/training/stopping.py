@@ -1,5 +1,6 @@
 """Rules that read the history and say when training is over."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,11 +113,7 @@ class LogLossBelow(StoppingRule):
 
     def epochs_left(self, rows):
         """The epochs to the level if the log-loss goes on as over the last rows, or None."""
-        recent = rows[-_TREND_ROWS:]
-        fallen = recent[0]["log10_mean_loss"] - recent[-1]["log10_mean_loss"]
-        if len(recent) < 2 or fallen <= 0:
-            return None
-        return (recent[-1]["log10_mean_loss"] - self.log10) * (len(recent) - 1) / fallen
+        return rows_to(rows, "log10_mean_loss", self.log10)
 
 
 @dataclass(frozen=True)
@@ -170,17 +167,29 @@ class MarginGrowthBelow(StoppingRule):
         return None
 
 
+def rows_to(rows: list[dict], key: str, goal: float) -> float | None:
+    """The rows until a column reaches a goal at the pace of the last rows, or None."""
+    recent = rows[-_TREND_ROWS:]
+    if len(recent) < 2:
+        return None
+    moved, left = recent[-1][key] - recent[0][key], goal - recent[-1][key]
+    return left * (len(recent) - 1) / moved if moved * left > 0 and math.isfinite(left) else None
+
+
+def first_reason(rules: list[StoppingRule], rows: list[dict]) -> str | None:
+    """What the first rule that is reached says, or None."""
+    return next((reason for rule in rules if (reason := rule.reached(rows))), None)
+
+
+def fewest(*estimates: float | None) -> float | None:
+    """The smallest of some numbers of rows that are known; None where none is."""
+    return min((rows for rows in estimates if rows is not None), default=None)
+
+
 def as_stopping_rules(until: Any) -> list[StoppingRule]:
     """The rules that a caller means by one rule or a list of several.
 
     Raises ArgumentError for anything else; for a number, it names the rule that is meant.
-
-    Examples
-    --------
-    >>> from netmargin.training.stopping import as_stopping_rules
-    >>> as_stopping_rules(5)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    netmargin.errors.ArgumentError: until must be a stopping rule... write until=nm.Epochs(5)
     """
     wanted = "a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10)"
     if isinstance(until, (int, float, np.number)) and not isinstance(until, bool):

@@ -16,6 +16,9 @@ class _SquaresObjective(RegularizedObjective):
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
         return torch.log((outputs[:, 0] - self.scored.samples.y).square().mean())
 
+    def measure(self) -> dict:
+        return {"norm": self.size()}
+
 
 def interpolation_path(
     make_model: Callable[[], nn.Module],
@@ -35,7 +38,6 @@ def interpolation_path(
     return follow_path(
         make_model,
         lambda model: _SquaresObjective(model, samples, 2.0, "global"),
-        lambda objective: {"norm": objective.size()},
         lambdas=lambdas,
         starts=starts,
         iterations=iterations,
