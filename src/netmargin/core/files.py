@@ -26,6 +26,24 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
+def explain_unreadable(path: Path, what: str, *damage: type[Exception]) -> Iterator[None]:
+    """Raise CheckpointError where a file cannot be read in a block, or is damaged and so `what`.
+
+    damage : what the reader raises for other bytes.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"Cannot read {path}: {error.strerror or error}. Check the path and its permissions."
+        ) from error
+    except damage as error:
+        raise CheckpointError(
+            f"{path} is damaged or {what}: {error}. Restore it from a copy."
+        ) from error
+
+
+@contextmanager
 def explain_unwritable(path: Path) -> Iterator[None]:
     """Raise CheckpointError where a file cannot be written in a block."""
     try:

@@ -2,11 +2,9 @@
 Lyu and Li 2019 hold?
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +12,8 @@ from torch import Tensor
 from ..core.arguments import check_number
 from ..core.saved_records import Record
 
-if TYPE_CHECKING:
-    from .loss import Loss
-
+_Loss = Any
+"""A `Loss`, whose own file imports this one."""
 _GRID_POINTS = 2000
 """Margins of the logarithmic grid from 1e-3 up; neighbours differ by 0.8% on the default range."""
 _MONOTONE_SLACK = 1e-9
@@ -91,7 +88,7 @@ class B3Report(Record):
         return "(B3) fails: " + "; ".join(self.violations)
 
 
-def check_b3(loss: Loss, largest_q: float) -> B3Report:
+def check_b3(loss: _Loss, largest_q: float) -> B3Report:
     """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid of this length."""
     largest_q = check_number("largest_q", largest_q, above=0)
     q = loss.b_f + torch.logspace(
@@ -126,7 +123,7 @@ def _find_flaws_of_growth(q: Tensor, slope: Tensor, largest_q: float) -> list[st
     return violations
 
 
-def _bound_slope_ratios(loss: Loss, q: Tensor) -> tuple[float, float, list[str]]:
+def _bound_slope_ratios(loss: _Loss, q: Tensor) -> tuple[float, float, list[str]]:
     """The constants b_g and K of (B3.4) on the grid q, and a sentence where no K is in sight."""
     violations = []
     # (B3.4) asks for b_g >= max(2 f(b_f), f(2 b_f)), and for K at every theta in [1/2, 1).
@@ -154,7 +151,7 @@ def _bound_slope_ratios(loss: Loss, q: Tensor) -> tuple[float, float, list[str]]
     return b_g, K, violations
 
 
-def _find_caveats(loss: Loss) -> tuple[str, ...]:
+def _find_caveats(loss: _Loss) -> tuple[str, ...]:
     """A sentence where f' is not positive at a margin below b_f; nothing where it is."""
     below = torch.cat(
         [
@@ -169,7 +166,7 @@ def _find_caveats(loss: Loss) -> tuple[str, ...]:
     return (f"but f' is not positive at q = {where}: only margins above that are covered",)
 
 
-def find_flaw(loss: Loss) -> str:
+def find_flaw(loss: _Loss) -> str:
     """The first contradiction between f, f', g and log(-l') at a few margins, in one sentence.
 
     Empty where there is none.
@@ -178,7 +175,7 @@ def find_flaw(loss: Loss) -> str:
     return _compare_formulas(loss, torch.cat([loss.b_f + probes, -probes]), _TOLERANCE)
 
 
-def _compare_formulas(loss: Loss, q: Tensor, inverse_tolerance: float) -> str:
+def _compare_formulas(loss: _Loss, q: Tensor, inverse_tolerance: float) -> str:
     """The first contradiction at the margins q, in one sentence, or "".
 
     f may be undefined (NaN or infinite) at negative margins, where nothing is compared. g is

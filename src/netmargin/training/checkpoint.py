@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from ..core.files import write_atomically
+from ..core.files import explain_unreadable, write_atomically
 from ..errors import CheckpointError
 
 FORMAT = 3
@@ -34,22 +34,21 @@ def load(path: Path) -> dict:
 
     Raises CheckpointError, also for anything that would need code to unpickle.
     """
-    try:
-        _check_sums(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise CheckpointError(
-            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
-        ) from error
-    except pickle.UnpicklingError as error:
+    with explain_unreadable(path, "not a PyTorch file", *_DAMAGED):
+        # Torch reads past a flipped bit without a word; a file of another format has no sums.
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                if (damaged := archive.testzip()) is not None:
+                    raise ValueError(f"the check sum of its part {damaged} is wrong")
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            state = error
+    if isinstance(state, pickle.UnpicklingError):
         raise CheckpointError(
             f"Refused {path}: it is damaged or holds objects other than tensors, numbers and"
             " strings, which could run code. Save state_dict() instead of the whole model."
-        ) from error
-    except _DAMAGED as error:
-        raise CheckpointError(
-            f"{path} is damaged or not a PyTorch file: {error}. Restore it from a copy."
-        ) from error
+        ) from state
     if not isinstance(state, dict):
         raise CheckpointError(
             f"{path} holds a {type(state).__name__}, not a state dict. Save model.state_dict()."
@@ -72,14 +71,3 @@ def read_checkpoint(path: Path) -> dict:
             " a new folder."
         )
     return state
-
-
-def _check_sums(path: Path) -> None:
-    """Compare the check sums in the file: torch reads past a flipped bit without a word.
-
-    Raises ValueError. A file of another format has none.
-    """
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if (damaged := archive.testzip()) is not None:
-                raise ValueError(f"the check sum of its part {damaged} is wrong")

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..core.files import explain_unreadable
 from ..core.records import short_repr
 from ..core.saved_records import Record
-from ..errors import CheckpointError
 from ..result import Status
 
 
@@ -83,20 +83,10 @@ class History(Record):
         Raises CheckpointError for a file that cannot be read or holds no JSON lines.
         """
         path = Path(path)
-        try:
+        with explain_unreadable(path, "not a history of JSON lines", json.JSONDecodeError):
             lines = path.read_text().splitlines(keepends=True)
-        except OSError as error:
-            raise CheckpointError(
-                f"Cannot read the history {path}: {error.strerror}. Check the path."
-            ) from error
-        complete = [line for line in lines if line.endswith("\n")]
-        try:
-            return cls([json.loads(line) for line in complete], message="read from a file")
-        except json.JSONDecodeError as error:
-            raise CheckpointError(
-                f"{path} is not a history of JSON lines: {error}. Restore it or start in a new"
-                " folder."
-            ) from error
+            rows = [json.loads(line) for line in lines if line.endswith("\n")]
+        return cls(rows, message="read from a file")
 
 
 def json_line(row: dict) -> str:

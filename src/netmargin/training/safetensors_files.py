@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from ..core.files import write_atomically
+from ..core.files import explain_unreadable, write_atomically
 from ..errors import CheckpointError
 
 SUFFIX = ".safetensors"
@@ -84,33 +84,22 @@ def memory_of(tensor: Tensor) -> tuple:
 
 def _read_file(path: Path) -> dict[str, Tensor]:
     """The tensors of one file. Raises CheckpointError."""
-    try:
+    wrong = (SafetensorError, KeyError, ValueError, RuntimeError, MemoryError, TypeError)
+    with explain_unreadable(path, "no safetensors file", *wrong):
         with open(path, "rb"):  # the library's own error for a missing file names no reason
             pass
         return load_file(path, device="cpu")
-    except OSError as error:
-        raise _why_unreadable(path, error) from error
-    except (SafetensorError, KeyError, ValueError, RuntimeError, MemoryError, TypeError) as error:
-        raise CheckpointError(
-            f"{path} is damaged or no safetensors file: {error}. Restore it from a copy."
-        ) from error
 
 
 def _read_index(path: Path) -> dict[str, list[str]]:
     """The names of the tensors in each shard. Raises CheckpointError."""
-    try:
+    with explain_unreadable(path, "no index of shards", ValueError, RecursionError):
         if path.stat().st_size > _LARGEST_INDEX:
             raise ValueError(f"it has {path.stat().st_size:,} bytes")
         index = json.loads(path.read_text(encoding="utf-8"))
         places = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(places, dict) or not places:
             raise ValueError('it has no "weight_map"')
-    except OSError as error:
-        raise _why_unreadable(path, error) from error
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path} is no index of shards: {error}. Give the file of the weights."
-        ) from error
     shards: dict[str, list[str]] = {}
     for name, shard in places.items():
         # A shard lies beside its index: a path could name any file of this machine.
@@ -121,10 +110,3 @@ def _read_index(path: Path) -> dict[str, list[str]]:
             )
         shards.setdefault(shard, []).append(name)
     return shards
-
-
-def _why_unreadable(path: Path, error: OSError) -> CheckpointError:
-    """The error for a file that is missing or not readable."""
-    return CheckpointError(
-        f"Cannot read {path}: {error.strerror or error}. Check the path and its permissions."
-    )

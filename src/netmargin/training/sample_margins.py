@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from ..core.arguments import check_flag
-from ..core.files import explain_unwritable, write_atomically
+from ..core.files import explain_unreadable, explain_unwritable, write_atomically
 from ..errors import ArgumentError, CheckpointError
 from ..nets.arrays import Arrays
 from ..nets.shared import digest_of
@@ -120,14 +120,9 @@ def read_sample_margins(folder: Path) -> tuple[np.ndarray, str]:
             ' them: nm.train(model, data, checkpoint_dir="runs/mine", record_margins=True), or in'
             ' a loop of your own nm.Watch(model, data, folder="runs/mine", record_margins=True).'
         )
-    try:
+    with explain_unreadable(path, "holds no margins of two epochs", ValueError):
         with open(path, "rb") as file:
             margins = np.lib.format.read_array(file, allow_pickle=False)
         if margins.ndim != 2 or margins.dtype != np.float32 or len(margins) < 2:
             raise ValueError(f"it holds {margins.dtype} of shape {margins.shape}")
-    except (OSError, ValueError) as error:
-        raise CheckpointError(
-            f"{path} is damaged or holds no margins of two epochs: {error}. Restore it, or train"
-            " anew."
-        ) from error
     return margins, path.stem.partition("-")[2]
