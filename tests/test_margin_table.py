@@ -398,7 +398,7 @@ def test_the_page_shows_the_margin_that_idle_weights_do_not_change():
     X = torch.randn(9, 5)
     data = X, model(X).argmax(1)
     report = nm.measure(model, data)
-    assert f"(norm of what scales)^2          {report.margins['partial'].value:.6g}" in (
+    assert f"(norm of what scales)^2 {report.margins['partial'].value:.6g}" in words_of(
         report.summary()
     )
     assert "does not change the scores" in report.summary()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import netmargin as nm
-from netmargin.core.notebook_tables import Certainty, NotebookTable
+from netmargin.core.records import Certainty, Table
 from tests.page_fixture import digits_data, digits_net, digits_records
 
 
@@ -55,8 +55,8 @@ def shown() -> dict[str, tuple]:
         "report": (
             report,
             {
-                "wrong": f"{wrong} of 200 Measured",
-                "input margin, 25% quantile": f"{quarter:.4g} Estimated",
+                "error": f"{wrong / 2:.2f}% of 200 samples Measured",
+                "distance to the boundary, 25% quantile": f"{quarter:.4g} Estimated",
             },
         ),
         "input margins": (
@@ -66,7 +66,7 @@ def shown() -> dict[str, tuple]:
         "certificate": (
             certificate,
             {
-                "relative epsilon (0: a KKT point)": f"{certificate.relative_epsilon:.4g} Measured",
+                "relative epsilon": f"{certificate.relative_epsilon:.4g} Measured",
                 "no multipliers give less than": f"{down(certificate.epsilon_lower / certificate.norm)} Proved",
             },
         ),
@@ -78,7 +78,12 @@ def shown() -> dict[str, tuple]:
             history,
             {"150": f"{history.rows[-1]['log10_mean_loss']:.4g}".replace("-", "−")},
         ),
-        "comparison": (comparison, {"held-out: error Measured": f"{wrong / 200:.4g}"}),
+        "comparison": (
+            comparison,
+            {
+                "margin-weighted error Measured": f"{comparison.heldout[0].margin_weighted_error:.4g}"
+            },
+        ),
         "solution": (
             solution,
             {
@@ -104,14 +109,15 @@ def test_a_notebook_shows_the_numbers_of_a_record_with_their_labels(name):
     assert cells.tags <= {"table", "caption", "tr", "th", "td", "span", "div"}
 
 
-def test_records_without_a_table_are_shown_as_text():
-    X, _ = nm.datasets.digits(limit=10)
-    assert nm.analyse(digits_net()[0], X)._repr_html_() is None
+def test_records_without_a_table_are_shown_in_their_line():
+    bracket = nm.solvers.linear_max_margin([[1.0], [-1.0]], [1, -1]).bracket
+    assert bracket.summary() == repr(bracket)
+    assert "lower=1" in bracket._repr_html_()
     assert nm.History()._repr_html_()  # without rows
 
 
 def test_texts_of_tables_are_escaped():
     nasty = "<img src=x onerror=alert(1)>"
-    table = NotebookTable(nasty, [(nasty, (nasty, Certainty.PROVED))], [nasty, nasty], [nasty])
+    table = Table(nasty, [(nasty, (nasty, Certainty.PROVED))], [nasty, nasty], [nasty])
     assert "img" not in Cells(table.html()).tags
     assert table.html().count("&lt;img") == 6

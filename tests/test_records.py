@@ -12,7 +12,7 @@ import torch
 import netmargin as nm
 
 INTERNAL = {  # never returned by a public function
-    "netmargin.core.notebook_tables.NotebookTable",
+    "netmargin.core.records.Table",
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Unknown",
     "netmargin.kkt.constraint_subset.ConstraintSubset",

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from .core.notebook_tables import Certainty, NotebookTable, describe_in_notebook, number
+from .core.records import Certainty, Table, number
 from .core.saved_records import Record
 
 
@@ -147,6 +147,21 @@ def judge_bracket(
     return (ended if ended is Status.LOCALLY_OPTIMAL else Status.STALLED), False
 
 
+_ENDS = {
+    "margin": Certainty.MEASURED,
+    "upper_bound": Certainty.PROVED,
+    "objective": Certainty.MEASURED,
+    "norm": Certainty.MEASURED,
+    "lower_bound": Certainty.PROVED,
+}
+"""Fields that are ends of brackets: attained by what is returned, or proved by the dual weights."""
+_ROUNDINGS = dict.fromkeys(_ENDS, ROUND_HALF_EVEN) | {
+    "upper_bound": ROUND_CEILING,
+    "lower_bound": ROUND_FLOOR,
+}
+"""How tables round them: a bound must not be cut."""
+
+
 class Solution(Record, ABC):
     """What the solutions of all problems share: a bracket, a status and weights of the samples.
 
@@ -174,40 +189,21 @@ class Solution(Record, ABC):
         """The indices of the samples with a dual weight other than 0, ascending."""
         return np.flatnonzero(self.dual)
 
-
-_ENDS = {
-    "margin": Certainty.MEASURED,
-    "upper_bound": Certainty.PROVED,
-    "objective": Certainty.MEASURED,
-    "norm": Certainty.MEASURED,
-    "lower_bound": Certainty.PROVED,
-}
-"""Fields that are ends of brackets: attained by what is returned, or proved by the dual weights."""
-_ROUNDINGS = dict.fromkeys(_ENDS, ROUND_HALF_EVEN) | {
-    "upper_bound": ROUND_CEILING,
-    "lower_bound": ROUND_FLOOR,
-}
-"""How tables round them: a bound must not be cut."""
-
-
-@describe_in_notebook.register
-def _describe_solution(solution: Solution) -> NotebookTable:
-    """Both ends of the bracket: which is attained, and which is proved by the dual weights."""
-    names = [name for name in _ENDS if isinstance(getattr(solution, name, None), float)]
-    rows = [
-        (name.replace("_", " "), (number(getattr(solution, name), _ROUNDINGS[name]), _ENDS[name]))
-        for name in names
-    ]
-    return NotebookTable(
-        type(solution).__name__,
-        (
-            *rows,
-            ("gap", number(solution.gap)),
-            ("certified", "yes" if solution.certified else "no"),
-            ("status", str(solution.status)),
-            ("samples with a weight", f"{len(solution.support):,} of {len(solution.dual):,}"),
-        ),
-    )
+    def _table(self) -> Table:
+        """Both ends of the bracket: which is attained, and which is proved by the dual weights."""
+        ends = {name: getattr(self, name, None) for name in _ENDS}
+        rows = [
+            (name.replace("_", " "), (number(end, _ROUNDINGS[name]), _ENDS[name]))
+            for name, end in ends.items()
+            if isinstance(end, float)
+        ]
+        others = (
+            ("gap", number(self.gap)),
+            ("certified", "yes" if self.certified else "no"),
+            ("status", str(self.status)),
+            ("samples with a weight", f"{len(self.support):,} of {len(self.dual):,}"),
+        )
+        return Table(type(self).__name__, (*rows, *others))
 
 
 @dataclass(frozen=True, kw_only=True)

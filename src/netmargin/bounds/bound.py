@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 
 import numpy as np
 
 from ..core.arguments import check_number
 from ..core.matrices import as_array
+from ..core.records import Table, number
 from ..core.saved_records import Record
 from ..errors import DataError
 
@@ -51,14 +53,14 @@ class Bound(Record):
         """Whether the bound says nothing, because it is not below `largest`."""
         return not self.value < self.largest
 
-    def summary(self) -> str:
-        """Value, terms and assumptions as text, one per line."""
+    def _table(self) -> Table:
+        """Value, terms and assumptions."""
         verdict = "vacuous" if self.vacuous else f"with probability at least {self.confidence:g}"
-        lines = [
-            f"at most {self.value:.4g} ({verdict})",
-            *(f"  {value:12.4g}  {name}" for name, value in self.terms.items()),
-        ]
-        return "\n".join(lines + [f"  assumes: {text}" for text in self.assumptions])
+        return Table(
+            f"at most {number(self.value, ROUND_CEILING)} ({verdict})",
+            [(name, number(value)) for name, value in self.terms.items()],
+            notes=[f"assumes: {text}" for text in self.assumptions],
+        )
 
 
 def margin_bound(

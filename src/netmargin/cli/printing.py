@@ -1,14 +1,11 @@
 """Results as JSON that every parser takes: no spaces in keys, null for what is not finite."""
 
 import json
-import math
 import sys
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
+from ..core.records import json_ready
 
 
 def as_json(value: Any) -> str:
@@ -24,23 +21,8 @@ def as_json(value: Any) -> str:
       "gap": null
     }
     """
-    return json.dumps(_as_json_types(value), indent=2, allow_nan=False)
-
-
-def _as_json_types(value: Any) -> Any:
-    """The value in types that JSON has."""
-    if isinstance(value, dict):
-        return {
-            str(key).replace(" + ", "+").replace(" ", "_"): _as_json_types(part)
-            for key, part in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [_as_json_types(part) for part in value]
-    if isinstance(value, (np.ndarray, np.generic, torch.Tensor)):
-        return _as_json_types(value.tolist())
-    if isinstance(value, (Path, Fraction)):
-        return str(value) if isinstance(value, Path) else float(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    ready = json_ready(value, lambda key: str(key).replace(" + ", "+").replace(" ", "_"))
+    return json.dumps(ready, indent=2, allow_nan=False)
 
 
 def say_written(folder: Path, *files: str | Path) -> None:

@@ -20,8 +20,7 @@ from torch import Tensor
 from ..errors import ArgumentError, CheckpointError
 from .arguments import check_path
 from .files import write_atomically
-from .notebook_tables import describe_in_notebook
-from .records import short_repr
+from .records import Table, short_repr
 
 _FORMAT = 2
 """Version of the format; a file of a later one is refused."""
@@ -62,10 +61,16 @@ class Record:
     def __repr__(self) -> str:
         return short_repr(self, *self._shown)
 
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows: a small table, or the line of `repr` where there is none."""
-        table = describe_in_notebook(self)
-        return None if table is None else table.html()
+    def summary(self) -> str:
+        """Describe the record on a page of text."""
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        """What `summary` and notebooks show: the line of `repr` where there is no more to say."""
+        return Table(repr(self), ())
 
     def save(self, path: str | Path) -> Path:
         """Write this record to a file, whole or not at all.

@@ -2,7 +2,6 @@
 
 from .certificate import Completeness, KKTCertificate
 from .certification import certify
-from .notebook import describe_certificate as describe_certificate
 from .svm import TangentSVM, tangent_svm
 
 __all__ = ["Completeness", "KKTCertificate", "TangentSVM", "certify", "tangent_svm"]

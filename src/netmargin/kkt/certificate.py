@@ -1,12 +1,14 @@
 """The record that `certify` returns."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from decimal import ROUND_FLOOR
 from enum import StrEnum
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.records import Certainty, Row, Table, number, values_of
 from ..core.saved_records import Record
 from ..result import Status
 from .multipliers import multipliers
@@ -171,79 +173,51 @@ class KKTCertificate(Record):
 
     def to_dict(self) -> dict:
         """Return every number as JSON-ready values."""
-        numbers = (
-            "epsilon",
-            "epsilon_lower",
-            "relative_epsilon",
-            "delta",
-            "norm",
-            "order",
-            "q_min",
-            "q_rounding",
-            "alignment",
-            "loss_epsilon",
-        )
-        more = (
-            "loss_delta",
-            "lemma_delta",
-            "radius",
-            "radius_epsilon",
-            "relative_radius_epsilon",
-            "kink_share",
-            "seconds",
-            "samples",
-        )
-        lists = {
-            "constraints": self.constraints.tolist(),
-            "multipliers": self.multipliers.tolist(),
-            "support": self.support.tolist(),
-        }
-        return (
-            {name: getattr(self, name) for name in (*numbers, *more)}
-            | {"completeness": str(self.completeness), "status": str(self.status)}
-            | lists
-        )
+        public = [field.name for field in fields(self) if not field.name.startswith("_")]
+        return values_of(self, *public, "relative_epsilon", "relative_radius_epsilon", "support")
 
-    def summary(self) -> str:
-        """Describe the certificate on a page of text."""
-        lines = [
+    def _table(self) -> Table:
+        """How far the net is from a KKT point, what is proved of it, and what it rests on."""
+        rows: list[Row] = [
+            ("relative epsilon", (number(self.relative_epsilon), Certainty.MEASURED)),
+            "Epsilon over the norm of the weights. 0: a KKT point, where to first order no small"
+            " change of the weights gains margin; 1: nothing like one.",
             (
-                f"epsilon / norm                   {self.relative_epsilon:.3g}  (0: a KKT point,"
-                " where to first order no small change of the weights gains margin; 1: nothing like"
-                " one)"
+                "no multipliers give less than",
+                (number(self.epsilon_lower / self.norm, ROUND_FLOOR), Certainty.PROVED),
+            ),
+            "Proved but for rounding, which is measured, for exactly these weights.",
+        ]
+        if self.radius > 0:
+            near = number(self.relative_radius_epsilon)
+            rows.append((f"with gradients within {self.radius:.0e}", (near, Certainty.MEASURED)))
+            rows.append(
+                "Over the kinks of weights that near, where gradients jump: for ReLU nets this"
+                " number counts."
+            )
+            if self.kink_share is not None:
+                rows.append(("pre-activations that near a kink", f"{100 * self.kink_share:.2g}%"))
+        rows += [
+            ("delta", (number(self.delta), Certainty.MEASURED)),
+            ("cosine of theta and -grad loss", f"{self.alignment:.9f}"),
+            (
+                "by the loss's own multipliers",
+                f"epsilon {number(self.loss_epsilon / self.norm)}, delta {number(self.loss_delta)}",
             ),
             (
-                f"  at least                       {self.epsilon_lower / self.norm:.3g}  (proved"
-                " but for rounding, which is measured, for exactly these weights)"
+                "samples with a weight",
+                f"{len(self.support):,} of {self.samples:,}, by {len(self.multipliers):,} pairs of"
+                " a sample and a rival class",
             ),
-            f"delta                            {self.delta:.3g}",
-            f"cosine of theta and -grad loss   {self.alignment:.9f}",
-            (
-                "  the loss's own multipliers     epsilon / norm"
-                f" {self.loss_epsilon / self.norm:.3g}, delta {self.loss_delta:.3g}"
-            ),
-            (
-                f"rests on                         {len(self.support)} of {self.samples} samples,"
-                f" by {len(self.multipliers)} pairs of a sample and a rival class"
-            ),
+            ("the heaviest", ", ".join(map(str, self.support[:10].tolist()))),
         ]
         if self.q_rounding > _NOTABLE_ROUNDING:
-            lines.append(
-                f"rounding                         the smallest margin, {self.q_min:.3g}, holds to"
-                f" a part of {self.q_rounding:.1g}, and so do delta and the multipliers"
+            rows.append(
+                (
+                    "rounding",
+                    f"the smallest margin, {self.q_min:.3g}, holds to a part of"
+                    f" {self.q_rounding:.1g}, and so do delta and the multipliers",
+                )
             )
-        if self.radius > 0:
-            shown = (
-                ""
-                if self.kink_share is None
-                else f"; {100 * self.kink_share:.2g}% of the pre-activations are that near a kink"
-            )
-            lines.insert(
-                2,
-                f"  with gradients within {self.radius:.0e}  "
-                f" {self.relative_radius_epsilon:.3g}  (over the kinks of weights that near, where"
-                f" gradients jump: for ReLU nets this number counts){shown}",
-            )
-        heaviest = ", ".join(str(n) for n in self.support[:10].tolist())
-        lines += [f"heaviest support samples         {heaviest}", str(self.completeness)]
-        return "\n".join(lines + [str(self.status)] * (self.status is Status.INTERRUPTED))
+        rows += [("completeness", str(self.completeness)), ("status", str(self.status))]
+        return Table("Certificate of a max-margin point", rows)

@@ -1,7 +1,6 @@
 """The labels of a data set, each with how suspicious it is."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
 from pathlib import Path
@@ -11,12 +10,7 @@ from torch import Tensor
 
 from ..core.arguments import check_path
 from ..core.files import write_atomically
-from ..core.notebook_tables import (
-    Certainty,
-    NotebookTable,
-    describe_in_notebook,
-    number,
-)
+from ..core.records import Certainty, Table, number, values_of
 from ..core.saved_records import Record
 from ..nets.labels import name_labels
 
@@ -153,30 +147,25 @@ class LabelErrors(Record):
 
     def to_dict(self) -> dict:
         """Return the main numbers, and the flagged samples, as JSON-ready values."""
-        return {
-            "n": self.n,
-            "share": self.share,
-            "at_most": self.at_most,
-            "count": self.count,
-            "basis": self.basis,
-            "flagged": self.flagged.tolist(),
-            "conflicts": [list(group) for group in self.conflicts],
-        }
+        return values_of(self, "n", "share", "at_most", "count", "basis", "flagged", "conflicts")
 
-    def summary(self) -> str:
-        """Describe what was found in some lines of text, with the worst ten samples."""
-        most, estimate = self._counted()
-        lines = [f"{self.n} samples, {most}", estimate, f"scores from {self.basis}"]
+    def _table(self) -> Table:
+        """How many labels are wrong, and the worst ten."""
+        rows = [
+            (str(row.sample), str(row.given), str(row.suggested), number(row.score))
+            for row in self.frame(_SHOWN).itertuples()
+        ]
+        notes = [f"{self.n} samples, {self._count_wrong()}.", f"Scores from {self.basis}."]
         if self.conflicts:
             first = ", ".join(map(str, self.conflicts[0][:6]))
-            lines.append(
+            notes.append(
                 f"{len(self.conflicts)} group(s) of equal samples with different labels, the first:"
                 f" {first}"
             )
-        lines.append(self.frame(_SHOWN).to_string(index=False, float_format="{:.3f}".format))
-        return "\n".join(lines)
+        heads = ("sample", "given", "suggested", ("score", Certainty.MEASURED))
+        return Table("Labels that may be wrong, worst first", rows, heads, notes)
 
-    def _counted(self) -> tuple[str, str]:
+    def _count_wrong(self) -> str:
         """How many labels are wrong at most, and how many if the classes do not overlap."""
         share = number(100 * self.at_most, ROUND_CEILING)
         most = (
@@ -184,26 +173,8 @@ class LabelErrors(Record):
             " drawn at random among the other classes)"
         )
         if not self.count:
-            return most, "there may be none: the scores show no more"
-        return most, (
-            f"about {self.count} ({100 * self.share:.2g}%, estimated) if the classes do not"
+            return f"{most}; there may be none: the scores show no more"
+        return (
+            f"{most}; about {self.count} ({100 * self.share:.2g}%, estimated) if the classes do not"
             " overlap; where they do, right labels look wrong, and there may be none"
         )
-
-
-@describe_in_notebook.register
-def _describe(report: LabelErrors) -> NotebookTable:
-    """The worst samples as a table."""
-    rows: Sequence[Sequence[str]] = [
-        [str(row.sample), str(row.given), str(row.suggested), number(row.score)]
-        for row in report.frame(_SHOWN).itertuples()
-    ]
-    return NotebookTable(
-        "Labels that may be wrong, worst first",
-        rows,
-        heads=("sample", "given", "suggested", ("score", Certainty.MEASURED)),
-        notes=(
-            f"{report.n} samples, {'; '.join(report._counted())}.",
-            f"Scores from {report.basis}.",
-        ),
-    )

@@ -7,7 +7,6 @@ from .input_margins import InputMargins, input_margins
 # For the other packages, and not public: what a report of margins is made of.
 from .measurement import make_report as make_report, measure
 from .normalization import normalizing_homogeneity as normalizing_homogeneity
-from .notebook import describe_report as describe_report
 from .of_outputs import margins as margins, score_gaps as score_gaps, soft_margins as soft_margins
 from .report import NEAR_SUPPORT, MarginReport
 

@@ -1,10 +1,9 @@
 """The record of a comparison of nets: a table of them, and the differences of all pairs."""
 
-import math
 from dataclasses import dataclass
 
+from ..core.records import Certainty, Row, Table, json_ready, number, values_of
 from ..core.saved_records import Record
-from ..nets.probabilities import show_warning
 from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z
 from .quantiles import quantile_names
 from .report import MarginReport
@@ -53,17 +52,9 @@ class Difference(Record):
     def to_dict(self) -> dict:
         """Return the difference as JSON-ready values; what is not finite is None."""
         low, high = self.interval or (None, None)
-        return {
-            "data": self.data,
-            "number": self.number,
-            "first": self.first,
-            "second": self.second,
-            "difference": _finite(self.value),
-            "low": _finite(low),
-            "high": _finite(high),
-            "real": self.real,
-            "note": self.note,
-        }
+        ends = json_ready({"difference": self.value, "low": low, "high": high})
+        names = values_of(self, "data", "number", "first", "second")
+        return names | ends | values_of(self, "real", "note")
 
 
 @dataclass(frozen=True)
@@ -122,37 +113,44 @@ class Comparison(Record):
     def to_dict(self) -> dict:
         """Return the table and the differences as JSON-ready values; infinite ones are None."""
         nets = {
-            name: {f"{data} {number}": _finite(value) for (data, number), value in row.items()}
-            for name, row in zip(self.names, map(self._row, range(len(self.names))), strict=True)
+            name: {f"{data} {number}": value for (data, number), value in self._row(i).items()}
+            for i, name in enumerate(self.names)
         }
-        return {"nets": nets, "differences": [found.to_dict() for found in self.differences]}
+        return json_ready({"nets": nets, "differences": [d.to_dict() for d in self.differences]})
 
-    def summary(self) -> str:
-        """Describe the comparison on a page, held-out data first."""
-        lines = show_warning(self.warning)
+    def _table(self) -> Table:
+        """A column for each net, held-out data first, and what is said of the differences."""
+        rows: list[Row] = []
+        notes: list[str] = []
+        columns = [self._row(index) for index in range(len(self.names))]
         for data, heading in (
             ("held-out", "ON HELD-OUT SAMPLES ({} of them): this is what compares nets"),
             ("training", "ON THE TRAINING SAMPLES ({}): only for nets of one kind that fit them"),
         ):
             reports = self.heldout if data == "held-out" else self.training
             if not reports:
-                lines += ["No held-out data: training data alone do not say which net is better."]
+                notes.append(
+                    "No held-out data: training data alone do not say which net is better."
+                )
                 continue
-            lines.append(heading.format(reports[0].n))
-            table = self.frame()[data]
-            lines += ["  " + line for line in table.to_string(float_format="%.4g").splitlines()]
-            lines += [f"  {_sentence(d)}" for d in self.differences if d.data == data]
+            rows.append((heading.format(reports[0].n),))
+            for key in columns[0]:
+                if key[0] == data:
+                    estimated = key[1].startswith("input margin")
+                    certainty = Certainty.ESTIMATED if estimated else Certainty.MEASURED
+                    rows.append(((key[1], certainty), *(number(column[key]) for column in columns)))
+            notes += [f"{data} {_sentence(d)}" for d in self.differences if d.data == data]
         if any("calibration" in difference.note for difference in self.differences):
-            lines.append(
+            notes.append(
                 "A change of calibration, by label smoothing or another loss, moves z,"
                 " margin-weighted errors and input margins while every answer stays. Where the"
                 " error does not say the same, they compare nets trained by one loss only."
             )
-        lines.append(
+        notes.append(
             "Each interval covers 95% of data sets on its own: of 20 pairs of equal nets one may"
             " look different."
         )
-        return "\n".join(lines)
+        return Table(f"{len(self.names)} nets", rows, ("", *self.names), notes, self.warning)
 
     def _row(self, index: int) -> dict[tuple[str, str], float | None]:
         """The numbers of one net, by data and name."""
@@ -190,8 +188,3 @@ def _sentence(difference: Difference) -> str:
         f"{difference.number}: {difference.first} minus {difference.second} {value:+.4g}, 95%"
         f" {interval[0]:+.4g} to {interval[1]:+.4g}: {verdict}{note}"
     )
-
-
-def _finite(value: float | None) -> float | None:
-    """A number as JSON has it."""
-    return value if value is not None and math.isfinite(value) else None

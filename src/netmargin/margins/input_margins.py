@@ -1,6 +1,5 @@
 """Input margins: the first-order distance of every sample to the decision boundary of any net."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,11 +9,12 @@ from torch import Tensor, nn
 
 from ..core.arguments import check_count, check_flag
 from ..core.caller import warn_caller
+from ..core.records import Certainty, Row, Table, json_ready, number
 from ..core.saved_records import Record
 from ..nets.data import Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, name_labels
 from ..nets.model import noise_of, require_finite
-from ..nets.probabilities import Doubt, show_warning
+from ..nets.probabilities import Doubt
 from ..nets.row_order import require_order
 from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
@@ -94,38 +94,35 @@ class InputMargins(Record):
 
     def to_dict(self) -> dict:
         """Return sizes and quantiles as JSON-ready values; infinite numbers are None."""
-
-        def shown(values: Tensor) -> dict[str, float | None]:
-            found = zip(quantile_names(), quantiles(values), strict=True)
-            return {name: value if math.isfinite(value) else None for name, value in found}
-
-        return {
-            "n": self.n,
-            "distances": shown(self.distances),
-            "relative": shown(self.relative),
-            "least_headroom": shown(self.headroom)["10%"],
-        }
-
-    def summary(self) -> str:
-        """Describe the distances in a few lines of text."""
-        names = ", ".join(quantile_names())
-        distances, relative = (
-            ", ".join(f"{value:.4g}" for value in quantiles(values))
-            for values in (self.distances, self.relative)
+        names = quantile_names()
+        return {"n": self.n} | json_ready(
+            {
+                "distances": dict(zip(names, quantiles(self.distances), strict=True)),
+                "relative": dict(zip(names, quantiles(self.relative), strict=True)),
+                "least_headroom": quantiles(self.headroom)[0],
+            }
         )
-        lines = [
-            *show_warning(self.warning),
-            f"{self.n} samples, {100 * (self.q > 0).double().mean():.2f}% correct",
-            f"input margin at {names}      {distances}  (in the units of the inputs; estimated)",
-            f"relative margin at {names}   {relative}  (in relative changes; estimated)",
-        ]
+
+    def _table(self) -> Table:
+        """Quantiles of the distances."""
+        wrong = f"{int((self.q <= 0).sum()):,} of {self.n:,}"
+        rows: list[Row] = [("wrong", (wrong, Certainty.MEASURED))]
+        for kind, values in (("distance", self.distances), ("relative distance", self.relative)):
+            rows += [
+                (f"{kind}, {name} quantile", (number(value), Certainty.ESTIMATED))
+                for name, value in zip(quantile_names(), quantiles(values), strict=True)
+            ]
+        rows.append(
+            "Distances are in the units of the inputs, relative ones in relative changes of them."
+        )
+        notes = []
         if torch.isfinite(self.headroom).any():
-            lines.append(
-                "classes were left out: exact for a sample unless their gradients are"
+            notes.append(
+                "Classes were left out: exact for a sample unless their gradients are"
                 f" {quantiles(self.headroom)[0]:.3g} times the largest seen (for 90% of the"
-                " samples)"
+                " samples)."
             )
-        return "\n".join(lines)
+        return Table(f"Distances of {self.n:,} samples", rows, notes=notes, warning=self.warning)
 
     @classmethod
     def joined(cls, parts: Sequence[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":

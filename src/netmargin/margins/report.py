@@ -8,11 +8,11 @@ from torch import Tensor
 
 from ..core import logspace
 from ..core.arguments import check_instance
+from ..core.records import Table
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
 from ..nets.labels import ClassNames
-from ..nets.probabilities import show_warning
 from .heldout import error_interval, margin_weighted_error, z_score
 from .input_margins import InputMargins
 from .quantiles import quantiles
@@ -250,15 +250,21 @@ class MarginReport(Record):
         check_instance(
             "heldout", heldout, MarginReport, "what nm.measure(model, data) returned", optional=True
         )
+        return self._table(heldout).text()
+
+    def _table(self, heldout: "MarginReport | None" = None) -> Table:
+        """The rows of `summary`."""
         names = ClassNames(self.class_names)
-        parts = [
-            show_warning(self.warning),
-            describe_samples(self.q, self.log10_mean_loss, self.loss),
-            describe_certainty(self.margins, self.q, self.labels, names),
-            describe_heldout(None if heldout is None else (heldout.q, heldout.labels), names),
-            describe_optimization(self.q, self.margins, self.homogeneity, self.loss, self.log_loss),
+        given = None if heldout is None else (heldout.q, heldout.labels)
+        rows = [
+            *describe_samples(self.q, self.log10_mean_loss, self.loss),
+            *describe_certainty(self.margins, self.q, self.labels, names),
+            *describe_heldout(self.q, given, names),
+            *describe_optimization(
+                self.q, self.margins, self.homogeneity, self.loss, self.log_loss
+            ),
         ]
-        return "\n\n".join("\n".join(lines) for lines in parts if lines)
+        return Table(f"Margins of {self.n:,} samples", rows, warning=self.warning)
 
     def __getstate__(self) -> dict:
         if self._chain:  # a pickled or saved report holds no weights

@@ -1,22 +1,19 @@
 """A report in plain words: how sure the net is of its data, and how far optimization has come."""
 
 import math
-import textwrap
 from collections.abc import Mapping
 
 from torch import Tensor
 
+from ..core.records import Cell, Certainty, Row, number
 from ..homogeneity import Homogeneity
 from ..losses import Loss
 from ..nets.labels import ClassNames
 from .blockers import group_blockers
 from .heldout import error_interval, margin_weighted_error, worst_classes, z_score
+from .quantiles import quantile_names
 from .table import Margin
 
-_WIDTH = 100
-"""Characters of a line: what terminals and notebooks show without wrapping."""
-_COLUMN = 40
-"""Characters of the names of numbers, which stand below each other."""
 _SHOWN_LAYERS = 4
 """Layers whose names a line shows."""
 _PLAIN_EXPONENT = 300
@@ -28,135 +25,136 @@ _EQUAL = 1e-9
 """Relative difference below which two normalized margins are shown once."""
 
 
-def describe_samples(q: Tensor, log10_loss: float, loss: Loss) -> list[str]:
-    """Lines on the samples of a report: error and loss, and what a margin is."""
-    wrong = (q <= 0).double().mean().item()
-    lines = [
-        f"{len(q)} samples: error {100 * wrong:.2f}%, mean {loss.name} loss"
-        f" {_show_loss(log10_loss)} (log10 {log10_loss:.3f})"
-    ]
-    return lines + _wrapped(
+def describe_samples(q: Tensor, log10_loss: float, loss: Loss) -> list[Row]:
+    """Rows on the samples of a report: error and loss, and what a margin is."""
+    return [
+        ("error", _measured(f"{100 * (q <= 0).double().mean():.2f}% of {len(q):,} samples")),
+        (
+            f"mean {loss.name} loss",
+            _measured(f"{_show_loss(log10_loss)}, log10 {log10_loss:.3f}"),
+        ),
         "The margin of a sample is the score of its class, before any softmax, minus the best other"
         " score (with one output: the score times the label, 1 or -1). It is negative where the net"
-        " is wrong. The net was measured in evaluation mode, and is as it was."
-    )
+        " is wrong. The net was measured in evaluation mode, and is as it was.",
+    ]
 
 
 def describe_certainty(
     rows: Mapping[str, Margin], q: Tensor, labels: Tensor | None, names: ClassNames
-) -> list[str]:
-    """Lines on the input margins of a net, and its errors by class, on its samples."""
-    lines = [
-        "HOW SURE THE NET IS OF THESE SAMPLES  (how far they lie from where its answer changes)"
+) -> list[Row]:
+    """Rows on the input margins of a net, and its errors by class, on its samples."""
+    found: list[Row] = [
+        ("HOW SURE THE NET IS OF THESE SAMPLES  (how far they lie from where its answer changes)",)
     ]
     quantiles = rows["input"].quantiles()
     if quantiles is None:
-        lines.append(_entry("distance to the boundary", "not measured: input_margins=True"))
+        found.append(("distance to the boundary", "not measured: input_margins=True"))
     else:
-        low, quarter, median = quantiles
-        lines.append(
-            _entry(
-                "distance to the boundary, 25% quantile",
-                f"{quarter:.4g}   (10% quantile {low:.3g}, median {median:.3g}; estimated)",
-            )
+        found += [
+            (f"distance to the boundary, {name} quantile", (number(value), Certainty.ESTIMATED))
+            for name, value in zip(quantile_names(), quantiles, strict=True)
+        ]
+        found.append(
+            "A quarter of the samples turn to another class when they are moved by the 25% quantile"
+            " or less in the worst direction, in the units of the inputs (negative: wrong already)."
+            " It is an estimate by slopes, no guarantee. Larger is surer. On training data it tells"
+            " which net generalizes better only for nets of one architecture, trained in one way,"
+            f" that both fit them (error below 1%{_too_many(q)})."
         )
-        lines += _wrapped(
-            "A quarter of the samples turn to another class when they are moved by this Euclidean"
-            " length or less in the worst direction, in the units of the inputs (negative: wrong"
-            " already). It is an estimate by slopes, no guarantee. Larger is surer. On training"
-            " data it tells which net generalizes better only for nets of one architecture, trained"
-            f" in one way, that both fit them (error below 1%{_too_many(q)})."
-        )
-    return lines + _list_class_errors(q, labels, names)
+    return found + _list_class_errors(q, labels, names)
 
 
-def describe_heldout(heldout: tuple[Tensor, Tensor | None] | None, names: ClassNames) -> list[str]:
-    """Lines on margins and labels of held-out samples, or on why they should be given."""
-    lines = ["ON HELD-OUT SAMPLES  (this is what compares nets, all measured on the same samples)"]
+def describe_heldout(
+    own: Tensor, heldout: tuple[Tensor, Tensor | None] | None, names: ClassNames
+) -> list[Row]:
+    """Rows on margins and labels of held-out samples, or on why they should be given."""
+    q, labels = heldout or (own, None)
+    wrong, z, weighted = int((q <= 0).sum()), z_score(q), margin_weighted_error(q)
+    low, high = error_interval(wrong, len(q))
+    found: list[Row] = [
+        ("ON HELD-OUT SAMPLES  (this is what compares nets, all measured on the same samples)",)
+    ]
     if heldout is None:
-        return lines + _wrapped(
+        return [
+            *found,
             "Not given. Measure labelled samples that the net was not trained on, 200 or more, and"
             " give report.summary(heldout=nm.measure(model, heldout)) to compare this net with"
-            " others."
-        )
-    q, labels = heldout
-    wrong = int((q <= 0).sum())
-    low, high = error_interval(wrong, len(q))
-    z, weighted = z_score(q), margin_weighted_error(q)
-    error = f"{100 * wrong / len(q):.2f}% of {len(q)}"
-    lines += [
-        _entry("error", f"{error}, 95% interval {100 * low:.2f} to {100 * high:.2f}%"),
+            " others. If the samples above are such:",
+            ("error of new data", f"{low:.2%} to {high:.2%} (95%)"),
+            ("z = mean margin / standard deviation", _measured(number(z))),
+        ]
+    return [
+        *found,
+        ("error", _measured(f"{100 * wrong / len(q):.2f}% of {len(q):,}")),
+        ("error of new data", f"{low:.2%} to {high:.2%} (95%)"),
         *_list_class_errors(q, labels, names),
-        _entry("z = mean margin / standard deviation", "none" if z is None else f"{z:.4g}"),
-    ]
-    lines += _wrapped(
+        ("z = mean margin / standard deviation", _measured(number(z))),
         "Of the margins over the samples; larger is better. It tells nets apart as reliably as the"
         " error on one and a half to four times as many labels would; it is neither an error rate"
-        " nor a test statistic."
-    )
-    shown = "none" if weighted is None else f"{100 * weighted:.2f}%"
-    lines.append(_entry("margin-weighted error", shown))
-    return lines + _wrapped(
+        " nor a test statistic.",
+        (
+            "margin-weighted error",
+            _measured("–" if weighted is None else f"{100 * weighted:.2f}%"),
+        ),
         "The size of the margins of wrong samples, as a share of that of all: small where wrong"
         " samples are close calls. Smaller is better; it is no error rate either. Where these three"
         " disagree about two nets, nm.compare(models, train, heldout) says which differences are"
-        " more than chance."
-    )
+        " more than chance.",
+    ]
 
 
 def describe_optimization(
     q: Tensor, rows: Mapping[str, Margin], homogeneity: Homogeneity, loss: Loss, log_loss: float
-) -> list[str]:
-    """Lines on the normalized margins of a net, and on what keeps others from being defined.
+) -> list[Row]:
+    """Rows on the normalized margins of a net, and on what keeps others from being defined.
 
     `log_loss` is the natural log of the summed loss.
     """
-    lines = [
-        "HOW FAR OPTIMIZATION HAS COME  (to follow one net while it trains; it does not compare"
-        " nets)",
-        _entry("smallest margin, q_min", f"{q.min().item():.6g}"),
+    found: list[Row] = [
+        (
+            "HOW FAR OPTIMIZATION HAS COME  (to follow one net while it trains; it does not compare"
+            " nets)",
+        ),
+        ("smallest margin, q_min", _measured(f"{q.min().item():.6g}")),
     ]
     wrong = int((q <= 0).sum())
     if wrong:
-        lines += _wrapped(
+        found.append(
             f"Wrong samples: {wrong} of {len(q)}, and this is the worst of them. Until all are"
             " right, follow the loss, or the quantiles over all samples: report.margins.frame()."
         )
     if all(rows[name].smoothed is None for name in ("global", "layers", "partial", "quasi")):
-        lines += _wrapped(
+        found.append(
             "Larger weights stretch all margins, and in this net no power of their size says by how"
             " much: there is no normalized margin. Follow the loss, and the distance to the"
             " boundary."
         )
     elif wrong:
-        lines += _wrapped(
+        found.append(
             "The quotients of q_min by what the size of the weights explains (report.margins) are"
             " negative until then, and say little. A net need not get there: held-out samples say"
             " whether more training helps."
         )
-        lines += _describe_order(rows, homogeneity)
+        found += _describe_order(rows, homogeneity)
     else:
-        lines += _wrapped(
+        found.append(
             "Larger weights stretch all margins without changing one answer, so it is divided by"
             " what their size explains. Compare each quotient with its own value earlier in the"
             " same training: it is to rise."
         )
-        lines += _list_quotients(rows, homogeneity)
-        lines += _explain_smoothed(loss, log_loss)
-        lines += _describe_order(rows, homogeneity)
-    # In one piece, as `analyse` says them: they are searched for and pasted.
-    lines += [f"  note: {note}" for note in homogeneity.notes]
+        found += _list_quotients(rows, homogeneity)
+        found += [_explain_smoothed(loss, log_loss), *_describe_order(rows, homogeneity)]
+    found += [f"note: {note}" for note in homogeneity.notes]
     if rows["global"].value is None and homogeneity.blockers:
-        lines += _wrapped(
+        found.append(
             "Why no power of the size of all weights explains the scores (no fault of the net; the"
             " remedies are for those who need that quotient):"
         )
-        for text in group_blockers(homogeneity.blockers):
-            lines += _wrapped(f"- blocked by {text}")
-    return lines
+        found += [f"- blocked by {text}" for text in group_blockers(homogeneity.blockers)]
+    return found
 
 
-def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[str]:
+def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[Row]:
     """The normalized margins, in words of one who has not read the papers."""
     whole, quasi = rows["global"].value, rows["quasi"].value
     power = homogeneity.order or "L"
@@ -173,23 +171,24 @@ def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
         del words["partial"]  # where all weights scale, the part that does is all
     if whole is not None and quasi is not None and math.isclose(whole, quasi, rel_tol=_EQUAL):
         del words["quasi"]  # there are no biases that the norm of all weights leaves out
-    lines = []
+    found: list[Row] = []
     for name, quotient in words.items():
         row = rows[name]
         if row.value is not None and row.smoothed is not None:
-            lines.append(_entry(quotient, f"{row.value:.6g}   (smoothed {row.smoothed:.4g})"))
+            value = _measured(f"{row.value:.6g}")
+            found.append((quotient, value, f"smoothed {row.smoothed:.4g}"))
         else:
             blocked = name in ("global", "layers")
-            lines.append(_entry(quotient, "none, see below" if blocked else f"none: {row.note}"))
+            found.append((quotient, "none, see below" if blocked else f"none: {row.note}"))
     if idle:
-        lines += _wrapped(
+        found.append(
             "The size of weights before a normalization does not change the scores. The quotient"
             " with the norm of all weights changes with it all the same; the others do not."
         )
-    return lines
+    return found
 
 
-def _explain_smoothed(loss: Loss, log_loss: float) -> list[str]:
+def _explain_smoothed(loss: Loss, log_loss: float) -> str:
     """What the smoothed margin is, and why it is negative where it is."""
     text = (
         "Smoothed: computed from the loss, so that all samples count, the nearest ones most. It is"
@@ -204,10 +203,10 @@ def _explain_smoothed(loss: Loss, log_loss: float) -> list[str]:
             f" It is negative until the losses of all samples add up to less than {one}, the loss"
             f" of one at margin 0; now they add up to {total}."
         )
-    return _wrapped(text)
+    return text
 
 
-def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[str]:
+def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[Row]:
     """What happens to the scores when the weights are doubled, and how exactly that holds."""
     order = homogeneity.order
     if order is None:
@@ -226,15 +225,15 @@ def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
             f" Checked on {homogeneity.samples} samples:"
             f" {found if homogeneity.deviation else 'exact'}."
         )
-    return _wrapped(text)
+    return [text]
 
 
-def _list_class_errors(q: Tensor, labels: Tensor | None, names: ClassNames) -> list[str]:
-    """A line on the classes with the largest error, none where all samples are right."""
+def _list_class_errors(q: Tensor, labels: Tensor | None, names: ClassNames) -> list[Row]:
+    """A row on the classes with the largest error, none where all samples are right."""
     shown = [
         f"{names.of(label)}: {wrong} of {count}" for label, wrong, count in worst_classes(q, labels)
     ]
-    return [_entry("classes with most errors", ", ".join(shown))] if shown else []
+    return [("classes with most errors", ", ".join(shown))] if shown else []
 
 
 def _too_many(q: Tensor) -> str:
@@ -249,18 +248,6 @@ def _show_loss(log10_loss: float) -> str:
     return f"10^{log10_loss:.1f}"
 
 
-def _entry(name: str, value: str) -> str:
-    """A line with a number behind its name."""
-    return f"  {name:{_COLUMN}} {value}"
-
-
-def _wrapped(text: str) -> list[str]:
-    """A sentence as indented lines."""
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def _measured(text: str) -> Cell:
+    """The cell of a number that was measured."""
+    return text, Certainty.MEASURED

@@ -2,7 +2,6 @@
 pass instead.
 """
 
-import textwrap
 from typing import Any, NamedTuple
 
 import torch
@@ -64,13 +63,6 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
     alone = rows.shape[1] == 1
     text = f"{_describe(logs, seen, alone)}. {_say_instead(last, model, alone)}."
     return Doubt(text, alone or not logs)
-
-
-def show_warning(text: str) -> list[str]:
-    """Lines that warn at the head of a summary; none where there is nothing to warn of."""
-    return textwrap.wrap(
-        text and f"WARNING: {text}", 100, subsequent_indent="  ", break_on_hyphens=False
-    )
 
 
 def _guess_by_sums(rows: Tensor, dtype: torch.dtype) -> tuple[str, str]:

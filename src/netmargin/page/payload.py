@@ -8,7 +8,7 @@ that follows the switch between held-out and training is a dict by the key of th
 
 from dataclasses import dataclass, field
 
-from ..core.notebook_tables import Certainty as Certainty
+from ..core.records import Certainty as Certainty
 
 Columns = dict[str, list]
 """Rows column by column, each of the same length."""

@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING
 import torch
 from torch import Tensor
 
-from ..core.notebook_tables import number
+from ..core.records import number
 from ..errors import ArgumentError
 from ..label_errors import LabelErrors
 from .facts import Facts

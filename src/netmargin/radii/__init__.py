@@ -2,7 +2,6 @@
 
 from .evaluation import robustness
 from .lipschitz import score_lipschitz
-from .notebook import describe_radii as describe_radii
 from .report import RobustnessReport
 
 __all__ = ["RobustnessReport", "robustness", "score_lipschitz"]

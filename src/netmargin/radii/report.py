@@ -1,11 +1,12 @@
 """The record that `robustness` returns."""
 
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR
 
 import numpy as np
 
+from ..core.records import Certainty, Row, Table, json_ready, number, values_of
 from ..core.saved_records import Record
-from ..nets.probabilities import show_warning
 from ..result import Status
 
 
@@ -151,84 +152,52 @@ class RobustnessReport(Record):
 
     def to_dict(self) -> dict:
         """Return the report as JSON-ready values; infinite radii are None."""
+        medians = {"median_lower": np.median(self.lower), "median_upper": np.median(self.upper)}
+        return (
+            values_of(self, "n", "accuracy", "not_found", "upper_proved", "attacks", "scale", "box")
+            | values_of(self, "effort", "tol", "no_lower", "no_chain", "status", "examined")
+            | values_of(self, "lower", "upper", "certified_by", "found_by")
+            | json_ready(medians | {"closed": self.closed.sum()})
+        )
 
-        def shown(radius: float) -> float | None:
-            return float(radius) if np.isfinite(radius) else None
-
-        return {
-            "n": self.n,
-            "accuracy": self.accuracy,
-            "median_lower": shown(np.median(self.lower)),
-            "median_upper": shown(np.median(self.upper)),
-            "not_found": self.not_found,
-            "upper_proved": self.upper_proved,
-            "attacks": list(self.attacks),
-            "scale": self.scale,
-            "box": self.box,
-            "effort": self.effort,
-            "tol": self.tol,
-            "closed": int(self.closed.sum()),
-            "no_lower": self.no_lower,
-            "no_chain": self.no_chain,
-            "status": str(self.status),
-            "examined": self.examined,
-            "lower": list(map(shown, self.lower)),
-            "upper": list(map(shown, self.upper)),
-            "certified_by": self.certified_by.tolist(),
-            "found_by": self.found_by.tolist(),
-        }
-
-    def summary(self) -> str:
-        """Describe the report in a few lines of text."""
-        names, counts = np.unique(self.found_by[self.found_by != ""], return_counts=True)
-        lines = [
-            *show_warning(self.warning),
-            (
-                f"{self.n} samples, {100 * self.accuracy:.2f}% correct; inputs in"
-                f" {'R^d' if self.box is None else f'[{self.box[0]:g}, {self.box[1]:g}]^d'}"
-            ),
-            *self._describe_certified(),
-        ]
+    def _table(self) -> Table:
+        """The medians of what is proved and of what was found, and what limits them."""
+        inputs = "R^d" if self.box is None else f"[{self.box[0]:g}, {self.box[1]:g}]^d"
+        rows: list[Row] = [("right", (f"{self.accuracy:.2%}", Certainty.MEASURED))]
+        rows += [("inputs in", inputs), *self._describe_certified()]
         if self.attacks:
-            lines += [
-                (
-                    f"attacked radius    median {np.median(self.upper):.4g}"
-                    f" ({'proved' if self.upper_proved else 'misclassified in float64'}),"
-                    f" {self.not_found} samples that no attack could turn"
-                ),
-                "nearest found by   "
-                + (
-                    ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
-                    or "none"
-                ),
+            middle = number(float(np.median(self.upper)))
+            rows += [
+                ("a change found that flips half of them", (middle, Certainty.MEASURED)),
+                ("these flips are", "proved" if self.upper_proved else "misclassified in float64"),
+                ("found by", _count(self.found_by)),
+                ("that no attack could turn", f"{self.not_found} samples"),
             ]
-        if self.status is Status.TIME_LIMIT:
-            lines.append(str(self.status))
+        rows.append(("status", str(self.status)))
         if self.status is Status.INTERRUPTED:
-            lines.append(f"{self.status}; {self.examined} of {self.n} samples were examined")
-        return "\n".join(lines)
+            rows.append(("examined", f"{self.examined} of {self.n} samples"))
+        return Table(f"Radii of {self.n:,} samples", rows, warning=self.warning)
 
-    def _describe_certified(self) -> list[str]:
-        """Lines about certified radii: what they rest on; what is not certified, and why."""
+    def _describe_certified(self) -> list[Row]:
+        """Rows about certified radii: what they rest on; what is not certified, and why."""
         if self.no_lower:
-            lines = [f"certified radius   none: {self.no_lower}"]
-            return [*lines, f"no relaxations     {self.no_chain}"] if self.no_chain else lines
-        names, counts = np.unique(self.certified_by[self.certified_by != ""], return_counts=True)
-        won = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
-        lines = [
-            f"certified radius   median {np.median(self.lower):.4g} (proved)",
-            f"largest by         {won or 'none'}",
-            f"known to {100 * self.tol:g}%     {int(self.closed.sum())} of {self.n} samples",
+            rows: list[Row] = [("no radius is proved", self.no_lower)]
+            return [*rows, ("no relaxations", self.no_chain)] if self.no_chain else rows
+        middle = number(float(np.median(self.lower)), ROUND_FLOOR)
+        rows = [
+            ("no smaller change flips half of them", (middle, Certainty.PROVED)),
+            ("largest by", _count(self.certified_by)),
+            (f"known to {100 * self.tol:g}%", f"{int(self.closed.sum())} of {self.n} samples"),
         ]
         if self.no_chain:
-            lines.append(f"Lipschitz constants alone: {self.no_chain}")
+            rows.append(("Lipschitz constants alone", self.no_chain))
         elif not (closed := self.closed[: self.examined]).all():
-            lines.append(f"left open          {(~closed).sum()} samples: {self._explain_open()}")
+            rows.append(("left open", f"{(~closed).sum()} samples: {self._explain_open()}"))
         nothing = int((self.certified_by[: self.examined] == "").sum())
         if nothing:
             why = "the time limit" if self.status is Status.TIME_LIMIT else "rounding"
-            lines.append(f"nothing certified  {nothing} samples: stopped by {why}")
-        return lines
+            rows.append(("nothing certified", f"{nothing} samples: stopped by {why}"))
+        return rows
 
     def _explain_open(self) -> str:
         """Say what kept samples open that were searched, and what would close them."""
@@ -243,3 +212,9 @@ class RobustnessReport(Record):
         else:
             why = "rounding stopped the search"
         return f"{why}; certified radii ignore the box" if self.box else why
+
+
+def _count(names: np.ndarray) -> str:
+    """How often each name occurs, "" left out."""
+    found, counts = np.unique(names[names != ""], return_counts=True)
+    return ", ".join(f"{name} {n}" for name, n in zip(found, counts, strict=True)) or "none"

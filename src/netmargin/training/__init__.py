@@ -5,7 +5,6 @@ checkpoints, history.
 from .history import History
 from .learning_rate import AnnealedLR, ConstantLR, LearningRate, LossBasedLR
 from .loop import train
-from .notebook import describe_history as describe_history
 from .relative_criterion import RelativeLoss
 
 # For other packages, and not public: what a run keeps of single samples.

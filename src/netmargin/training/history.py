@@ -5,9 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.files import explain_unreadable
-from ..core.records import short_repr
+from ..core.records import Cell, Certainty, Table, number, short_repr
 from ..core.saved_records import Record
 from ..result import Status
+
+_SHOWN = 6
+"""Epochs of the table, evenly over the run: the last one is among them."""
+_COLUMNS = {
+    "log10_mean_loss": "log10 of the mean loss",
+    "accuracy": "right",
+    "normalized_margin": "normalized margin",
+}
 
 
 @dataclass
@@ -48,6 +56,28 @@ class History(Record):
             f"<{type(self).__name__} {' '.join(shown)}"
             f" {short_repr(self, 'message' if self.message else 'status').split(' ', 1)[1]}"
         )
+
+    def _table(self) -> Table:
+        """Some epochs, evenly over the run, and how it ended."""
+        last = len(self.rows) - 1
+        chosen = sorted(
+            {round(last * k / (_SHOWN - 1)) for k in range(_SHOWN)} if self.rows else ()
+        )
+        columns = {key: name for key, name in _COLUMNS.items() if last >= 0 and key in self.rows[0]}
+        if (
+            last >= 0 and "temperature" in self.rows[0]
+        ):  # an ascent, whose rows have a norm of its own
+            del columns["log10_mean_loss"]
+        rows = [
+            (
+                str(self.rows[index].get("epoch", index)),
+                *(number(self.rows[index].get(key)) for key in columns),
+            )
+            for index in chosen
+        ]
+        heads: list[Cell] = ["epoch"] * bool(rows)
+        heads += [(name, Certainty.MEASURED) for name in columns.values()]
+        return Table("Training", rows, heads, [self.message or str(self.status)])
 
     def _describe_end(self) -> dict:
         """Numbers of the net at the end of the run."""
