@@ -89,14 +89,11 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     Source: Lyu and Li 2019, Section 4.4 and Appendix G; two-homogeneity 2024, Section 3.4.
     """
     check_choice("statistics", statistics, ("follow", "fixed"))
-    model, x = find_inputs(check_model(model), x, several=None)
+    model, x = find_inputs(check_model(model), x)
     # First, as it refuses lazy parameters, which cannot be looked at.
     able = able_to_float64(model)
     require_finite(model)
     answer = _analyse(able, x, follow=statistics == "follow")
-    several = isinstance(x, tuple)
-    bias_free = answer._bias_free and replace(answer._bias_free, _several_inputs=several)
-    answer = replace(answer, _bias_free=bias_free, _several_inputs=several)
     if able is model:
         return answer
     device, _ = device_and_dtype(model)

@@ -100,7 +100,6 @@ class Homogeneity(Record):
     statistics: dict[str, Degree] = field(default_factory=dict)
     guards: tuple[Epsilon, ...] = field(default=(), repr=False)
     _bias_free: "Homogeneity | None" = field(default=None, repr=False, compare=False)
-    _several_inputs: bool = field(default=False, repr=False, compare=False)
     _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)
     """The last result of `check` with `range=True`, which `summary` prints."""
 
@@ -119,9 +118,7 @@ class Homogeneity(Record):
     @property
     def bias_sentence(self) -> str:
         """The rule about biases of later layers, applied to this net; "" where none are ignored."""
-        if not self.ignored:
-            return ""
-        return describe_ignored(self.order, self.ignored)
+        return describe_ignored(self.order, self.ignored) if self.ignored else ""
 
     @property
     def statistics_sentence(self) -> str:
@@ -194,8 +191,7 @@ class Homogeneity(Record):
             raise NotHomogeneousError(f"There is no exponent to check: the net is {self.kind}")
         model = check_model(model)
         self.require_parameters_of(model)
-        several = self._several_inputs
-        found = check_claim(self, model, data, several=several, range=range, seed=seed)
+        found = check_claim(self, model, data, range=range, seed=seed)
         if range:  # a frozen record keeps it in a list
             self._checked[:] = [found]
         return found
@@ -265,7 +261,7 @@ class Homogeneity(Record):
         return "\n".join(lines)
 
     def accuracy_lines(self) -> list[str]:
-        """Say in lines of text how well the exponents hold, and what they neglect."""
+        """How well the exponents hold, and what they neglect, in lines of text."""
         if self.deviation is None or self.order is None:
             return []
         kept = self._checked[-1].range if self._checked else None

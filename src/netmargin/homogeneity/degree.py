@@ -60,10 +60,7 @@ CONSTANT = Degree()
 
 
 class Zero:
-    """The degree of a constant that is exactly 0 or infinite.
-
-    It scales like whatever it is added to.
-    """
+    """The degree of an exact 0 or infinity, which scales like whatever it is added to."""
 
     def __bool__(self) -> bool:
         return False
@@ -71,14 +68,8 @@ class Zero:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The degree of a value that no rule covers.
-
-    Attributes
-    ----------
-    where : str
-        Path of the module that ran; "" is the model itself.
-    reason : str
-        The operation that could not be followed, in words.
+    """The degree of a value that no rule covers; `reason` names the operation that could not be
+    followed, in the module at the path `where` ("" is the model itself).
     """
 
     where: str
@@ -166,22 +157,11 @@ class Epsilon(Record):
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on scalings: the net is homogeneous only under those that satisfy it.
+    """A condition on scalings: the net is homogeneous only where `difference` has exponent 0.
 
-    Attributes
-    ----------
-    difference : Degree
-        It must have exponent zero under the scaling.
-    where : str
-        Path of the module that imposes the constraint.
-    reason : str
-        What the module does, in words.
-    replacement : str
-        What to use instead, in words.
-    bias : str or None
-        The parameter whose removal lifts the constraint, where it is an additive bias.
-    epsilon : Epsilon or None
-        The small number that imposes the constraint, which is neglected while it is named here.
+    The module at the path `where` imposes it; `reason` and `replacement` say what it does and what
+    to use instead. `bias` is the parameter whose removal lifts it, where that is an additive bias;
+    `epsilon` the small number that imposes it, which is neglected while it is named here.
     """
 
     difference: Degree

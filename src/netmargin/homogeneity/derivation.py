@@ -19,13 +19,9 @@ from .vocabulary import Blocker, Evidence, Kind
 class Derivation:
     """The findings of a trace, from which the answer is derived.
 
-    names : the names of all parameters that count.
-    degree : the degree of the outputs in each parameter.
-    constraints : the conditions that a scaling must satisfy.
-    observed : sentences about operations whose exponents were observed, not known by a rule.
-    casts : the places where the forward pass rounds to half precision.
-    statistics : how stored statistics follow the parameters: buffer -> its degree.
-    ignored : the biases that were left out.
+    names : the parameters that count, without the biases that are `ignored`.
+    degree : that of the outputs.
+    observed, casts, statistics : as in `Trace`.
     narrow : whether an answer that does not cover all parameters leaves out what is
         scale-invariant.
     """
@@ -62,10 +58,7 @@ class Derivation:
         return replace(self, names=kept, constraints=constraints, ignored=tuple(sorted(biases)))
 
     def counting(self, effects: Mapping[Epsilon, str]) -> "Derivation":
-        """The derivation that no longer neglects the given epsilons.
-
-        effects : what each of these epsilons does to the outputs, in words.
-        """
+        """The derivation that no longer neglects these epsilons, with their effects in words."""
         constraints = []
         for c in self.constraints:
             if c.epsilon is not None and c.epsilon in effects:
@@ -130,9 +123,8 @@ class Derivation:
     def _groups(
         self, scaled: tuple[str, ...]
     ) -> tuple[dict[str, Exponent], dict[str, tuple[str, ...]]]:
-        """Partition the parameters into unions of layers that can each be scaled on their own.
-
-        Returns the exponent and the parameters of every union, by its name.
+        """Partition the parameters into unions of layers that can each be scaled on their own: the
+        exponent and the parameters of every union, by its name.
         """
         # Start with single layers, and merge those that a constraint ties together, until none
         # does. A merged part may meet the constraint that its pieces did not.

@@ -1,16 +1,14 @@
 """Scalings of groups of parameters: their factors, and how far from 1 an answer holds."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import Any
 
 import torch
 
-from .degree import Degree, Epsilon
 from .scaling import FACTORS, ScalingProbe
 from .scaling_check import FARTHEST, LARGEST_MISS
-from .sentences import Exponent
 from .vocabulary import Kind
 
 _STEPS_PER_DECADE = 4
@@ -29,31 +27,8 @@ Scaling = tuple[dict[str, float], float]
 """The factor of each parameter, and the factor by which the outputs must change."""
 
 
-class Claim(Protocol):
-    """What the numerical check needs to know of an answer."""
-
-    @property
-    def order(self) -> Exponent | None: ...
-    @property
-    def groups(self) -> Mapping[str, Exponent]: ...
-    @property
-    def members(self) -> Mapping[str, Collection[str]]: ...
-    @property
-    def quasi_exponents(self) -> Mapping[str, Exponent] | None: ...
-    @property
-    def epsilons(self) -> tuple[Epsilon, ...]: ...
-    @property
-    def guards(self) -> tuple[Epsilon, ...]: ...
-    @property
-    def casts(self) -> tuple[str, ...]: ...
-    @property
-    def statistics(self) -> Mapping[str, Degree]: ...
-    @property
-    def ignored(self) -> tuple[str, ...]: ...
-    @property
-    def samples(self) -> int: ...
-    @property
-    def cause(self) -> str: ...
+Claim = Any
+"""A `Homogeneity`; its file imports the check, and no two files import each other."""
 
 
 def scale_groups(answer: Claim, factors: Mapping[str, float]) -> Scaling:
@@ -64,7 +39,6 @@ def scale_groups(answer: Claim, factors: Mapping[str, float]) -> Scaling:
 
 def scale_quasi(answer: Claim, c: float) -> Scaling:
     """Scale every parameter p by c^{lambda_p}, with the quasi-homogeneous exponents."""
-    assert answer.quasi_exponents is not None
     return {name: c ** float(k) for name, k in answer.quasi_exponents.items() if k}, c
 
 
@@ -78,21 +52,17 @@ def compose(scalings: Sequence[Scaling]) -> Scaling:
 
 
 def draw_near(answer: Claim, seed: int) -> list[Scaling]:
-    """Draw scalings near 1: all groups by 1/2, where epsilons weigh most.
-
-    With casts, which weigh most where they overflow, also all by 2, and independent factors between
-    for the groups.
+    """Draw scalings near 1: all groups by 1/2, where epsilons weigh most; casts, which weigh most
+    where they overflow, also by 2, and by independent factors between.
     """
     scalings = [scale_groups(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
-    if not answer.casts:
-        return scalings[:1]
-    return [*scalings, draw_factors(answer, math.log10(2), (seed, 1))]
+    between = draw_factors(answer, math.log10(2), (seed, 1))
+    return [*scalings, between] if answer.casts else scalings[:1]
 
 
 def draw_factors(answer: Claim, decades: float, stream: tuple[int, int]) -> Scaling:
-    """Draw independent factors for the groups, up to so many decades from 1.
-
-    stream : the seed, and a number that tells draws of one seed apart.
+    """Draw independent factors for the groups, up to so many decades from 1; `stream` is the seed,
+    and a number that tells draws of one seed apart.
     """
     total = sum(abs(float(k)) for k in answer.groups.values())
     decades = min(decades, _LARGEST_POWER / max(total, 1.0))
@@ -103,10 +73,7 @@ def draw_factors(answer: Claim, decades: float, stream: tuple[int, int]) -> Scal
 
 
 def find_range(answer: Claim, probe: ScalingProbe) -> tuple[float, float]:
-    """Find the factors of all groups, below and above 1, between which a net misses by under 1%.
-
-    The nearest ends are found; beyond them an answer may hold again, which is not looked at.
-    """
+    """Find the nearest factors of all groups, below and above 1, at which a net misses by 1%."""
 
     def holds(log: float) -> bool:
         return (

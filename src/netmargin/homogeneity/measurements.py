@@ -34,13 +34,10 @@ misses by a factor there, far more than any rounding.
 
 
 class Measurements:
-    """Measures how far a net misses the exponents of answers, on a few samples.
+    """Measures how far a net misses the exponents of answers, on a few samples of x.
 
-    model : the net, in the mode that it is in.
-    x : a batch of inputs, of which a few are used.
     seed : of the generic point and of the factors that are drawn.
-    traced : the samples that the rules follow.
-    more : the samples on which exponents are checked.
+    traced, more : the samples that the rules follow, and those on which exponents are checked.
     """
 
     def __init__(self, model: nn.Module, x, *, seed: int = 0):
@@ -55,9 +52,8 @@ class Measurements:
         self._probes: dict[bool, tuple[tuple, ScalingProbe]] = {}
 
     def measure_as_it_is_on(self, count: int, *, expensive: bool = False) -> None:
-        """Measure the net with its epsilons and casts on so many samples, if there are as many.
-
-        expensive : whether that is done in float32, whose rounding is far below the 1% that count.
+        """Measure the net with its epsilons and casts on so many samples, if there are as many; in
+        float32, whose rounding is far below the 1% that count, where that is `expensive`.
         """
         self._expensive = expensive
         if count_samples(self.more) > count_samples(self.traced) and count > 0:
@@ -73,7 +69,7 @@ class Measurements:
 
     def measure_exact(self, answer: Claim) -> float:
         """Measure the miss with epsilons made negligible and factors far apart."""
-        best = None
+        misses = []
         scalings = [self.draw_wide(answer)] if answer.order is not None else []
         if answer.quasi_exponents:
             scalings.append(scale_quasi(answer, FACTORS[0]))
@@ -84,15 +80,14 @@ class Measurements:
             # A forward pass may refuse noisy samples, or this number of them.
             with suppress(RuntimeError, IndexError, ValueError):
                 probe = self._reuse_probe(answer, x, neglected=answer.guards, as_it_is=False)
-                miss = probe.miss(*compose(scalings))
-                if miss <= TOLERANCE:
-                    return miss
-                best = miss if best is None else min(best, miss)
+                misses.append(probe.miss(*compose(scalings)))
+                if misses[-1] <= TOLERANCE:
+                    break
         # No probe ran: the net takes the number of samples that was followed, and no other.
-        if best is None and self.more is not self.traced:
+        if not misses and self.more is not self.traced:
             self.more = self._as_it_is = self.traced
             return self.measure_exact(answer)
-        return math.inf if best is None else best
+        return min(misses, default=math.inf)
 
     def measure_deviation(self, answer: Claim, exact: float) -> float:
         """Measure the largest miss of the net as it is, unless that is the `exact` one."""
@@ -105,18 +100,10 @@ class Measurements:
         probe = self.probe_as_it_is(answer, **kept)
         return max(probe.miss(*scaling) for scaling in draw_near(answer, self.seed))
 
-    def measure_quasi_miss(self, answer: Claim) -> float:
-        """Measure the miss of the quasi-homogeneous exponents for the net as it is."""
-        return self.probe_as_it_is(answer).miss(*scale_quasi(answer, FACTORS[0]))
-
     def probe_as_it_is(
         self, answer: Claim, *, neglected: Sequence[Epsilon] = (), casts: bool = True
     ) -> ScalingProbe:
-        """Probe the net with its epsilons and casts in place.
-
-        neglected : epsilons that are made negligible all the same.
-        casts : whether roundings to half precision are kept.
-        """
+        """Probe the net with its epsilons in place, but for those `neglected`, and its `casts`."""
         x = generic_inputs(self._as_it_is) if self._blank else self._as_it_is
         kept = {"neglected": tuple(neglected), "rounding": casts}
         kept["double"] = not self._expensive or bool(neglected or answer.casts)
@@ -151,13 +138,10 @@ class Measurements:
 
 
 def check_claim(
-    answer: Claim, model: nn.Module, data: object, *, several: bool, range: bool, seed: int
+    answer: Claim, model: nn.Module, data: object, *, range: bool, seed: int
 ) -> ScalingCheck:
-    """Measure how well the exponents of an answer hold, as `Homogeneity.check` says.
-
-    several : whether a tuple holds the inputs of a net that takes several.
-    """
-    model, x = find_inputs(model, data, several=several)
+    """Measure how well the exponents of an answer hold, as `Homogeneity.check` says."""
+    model, x = find_inputs(model, data)
     measured = Measurements(able_to_float64(model), x, seed=seed)
     measured.measure_as_it_is_on(answer.samples)
     exact = measured.measure_exact(answer)

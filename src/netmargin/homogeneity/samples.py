@@ -26,10 +26,7 @@ long.
 
 
 def take_samples(model: nn.Module, x, count: int):
-    """Take the first samples of x as tensors for the model.
-
-    A tuple holds the several inputs of a model, and stays one.
-    """
+    """The first samples of x, or of each of several inputs, as tensors for the model."""
     if isinstance(x, tuple):
         return tuple(take_samples(model, part, count) for part in x)
     device, dtype = device_and_dtype(model)
@@ -37,28 +34,17 @@ def take_samples(model: nn.Module, x, count: int):
     return map_floating(lambda part: part.to(dtype), x)
 
 
-def find_inputs(model: nn.Module, data, *, several: bool | None):
-    """Find the inputs in data that are inputs, a pair (X, y), or an iterable of batches.
+def find_inputs(model: nn.Module, data):
+    """Find a net, unwrapped, and its inputs in data: inputs, a pair (X, y), or batches.
 
-    Returns the net as it takes them, and the inputs.
-
-    several : whether a tuple holds the inputs of a net that takes several; None where it is not
-        known, and a tuple is a pair if its second part looks like labels and the net takes the
-        first one alone.
+    A tuple or list of two is a pair if its second part looks like labels, and the net takes the
+    first one alone; other tuples are the inputs of a net that takes several.
     """
-    if several is None:
-        several = isinstance(data, tuple) and not _is_pair(model, data)
-    if isinstance(data, list):
-        # Rows, numbers or tensors, of one batch; or else batches, or a pair.
-        batched = any(isinstance(part, (tuple, Mapping)) for part in data)
-        plain = not batched and not _is_pair(model, data)
-    else:
-        plain = (
-            several
-            or isinstance(data, (Tensor, NamedInputs, Mapping))
-            or hasattr(data, "__array__")
-        )
-    if plain:
+    batched = isinstance(data, list) and any(isinstance(p, (tuple, Mapping)) for p in data)
+    # Of a list the rows, numbers or tensors, of one batch.
+    listed = isinstance(data, (tuple, list)) and not batched and not _is_pair(model, data)
+    single = isinstance(data, (Tensor, NamedInputs, Mapping)) or hasattr(data, "__array__")
+    if listed or single:
         return open_model_and_inputs(model, data)
     model, samples = open_model_and_data(model, data)
     return model, next(batches(samples, _AS_IT_IS_SAMPLES[1], model))[0]

@@ -121,9 +121,8 @@ class ScalingProbe:
                 self._parameters[name].mul_(1 / factor)
 
     def miss(self, factors: Mapping[str, float], expected: float) -> float:
-        """Measure how far the outputs at scaled parameters are from `expected` times the outputs.
-
-        The result is relative to the largest of these; infinite where numbers are not finite.
+        """Measure how far the outputs at scaled parameters are from `expected` times the outputs,
+        relative to the largest of these; infinite where numbers are not finite.
         """
         target = self._at_one * expected
         size = target.abs().max().item()
@@ -138,9 +137,8 @@ class ScalingProbe:
         *,
         factors: Sequence[float] = FACTORS,
     ) -> bool:
-        """Whether c^{scaling[p]} for each parameter p multiplies the outputs by c^exponent.
-
-        factors : the numbers c at which that must hold.
+        """Whether c^{scaling[p]} for each parameter p multiplies the outputs by c^exponent, at the
+        numbers c of `factors`.
         """
         misses = (
             self.miss({n: c ** float(s) for n, s in scaling.items()}, c ** float(exponent))
@@ -149,9 +147,8 @@ class ScalingProbe:
         return all(miss <= TOLERANCE for miss in misses)
 
     def exponent(self, names: Iterable[str]) -> Fraction | None:
-        """Find k with outputs(c theta) = c^k outputs(theta), scaling the named parameters only.
-
-        It must hold for c from 1e-3 to 1e3; None if there is no such k.
+        """Find k with outputs(c theta) = c^k outputs(theta) for c from 1e-3 to 1e3, scaling the
+        named parameters only; None if there is no such k.
         """
         names = list(names)
         k = read_exponent(self._at_one, self.outputs(dict.fromkeys(names, 2.0)))
@@ -161,10 +158,7 @@ class ScalingProbe:
 
 
 def generic_inputs(x):
-    """Add noise to the floating numbers of the inputs.
-
-    Blank or constant samples tell nothing about scaling.
-    """
+    """Add noise to the inputs: blank or constant samples tell nothing about scaling."""
 
     def add_noise(part: Tensor) -> Tensor:
         generator = torch.Generator().manual_seed(0)
@@ -175,15 +169,14 @@ def generic_inputs(x):
 
 
 def _copy(values: Tensor, double: bool) -> Tensor:
-    """Copy a tensor, in float64 if that is asked for and it holds floating numbers."""
+    """A copy of a tensor, in float64 if it is to be `double` and holds floating numbers."""
     dtype = torch.float64 if double and values.is_floating_point() else values.dtype
     return values.detach().to(dtype, copy=True)
 
 
 def _typical_sizes(parameters: Mapping[str, Tensor]) -> dict[str, float]:
-    """Compute the root mean square of each parameter.
-
-    For parameters that are 0 it is the smallest of their layer, so that no noise drowns an epsilon.
+    """The root mean square of each parameter; for those that are 0 the smallest of their layer, so
+    that no noise drowns an epsilon.
     """
     sizes = {name: _size(parameter) for name, parameter in parameters.items()}
     layers: dict[str, float] = {}

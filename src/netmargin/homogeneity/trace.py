@@ -125,10 +125,9 @@ class Trace:
     def same(
         self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None
     ) -> AnyDegree:
-        """Require that two degrees agree, and return the common one, or that of `a` otherwise.
+        """Require that two degrees agree; return the common one, or that of `a` otherwise.
 
-        reason, replacement : for the constraint, what the operation does and what to use instead.
-        bias : the parameter whose removal lifts the constraint.
+        reason, replacement, bias : those of the `Constraint`.
         """
         if b is ZERO:
             return a
@@ -146,19 +145,14 @@ class Trace:
         return a
 
     def invariant(self, degree: AnyDegree, reason: str, replacement: str) -> AnyDegree:
-        """Require that a value does not scale at all, as a function without homogeneity needs.
-
-        Returns the degree of a constant.
-        """
+        """Require that a value does not scale at all; return the degree of a constant."""
         if isinstance(degree, Unknown):
             return degree
         return self.same(CONSTANT, degree, reason, replacement)
 
     def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
-        """Require that `bias` scales like the signal it is added to, which is made of `parts`.
-
-        A parameter added to features of the inputs is a bias, and is remembered as one; added to
-        weights it is a weight.
+        """Require that `bias` scales like the signal it is added to, which is made of `parts`: a
+        parameter added to features of the inputs is a bias; added to weights it is a weight.
         """
         name = self.parameter(bias)
         if name is None or not (isinstance(signal, Degree) and signal and self.from_input(*parts)):
@@ -178,9 +172,8 @@ class Trace:
         )
 
     def statistics_follow(self, value: Tensor, mean: Tensor, variance: Tensor) -> bool:
-        """Let the stored mean and variance of a value scale like it, and like its square.
-
-        False where they are no buffers that may follow.
+        """Let the stored mean and variance of a value scale like it, and like its square; False
+        where they are no buffers that may follow.
         """
         degree = self.degree(value)
         names = [self._buffers.get(self.storage(buffer)) for buffer in (mean, variance)]
@@ -202,16 +195,14 @@ class Trace:
         return Unknown(self.where, reason)
 
     def adds_epsilon(self, value: float) -> None:
-        """Say, in a rule, that the output holds the number `value`.
-
-        It is neglected if the output goes on to guard a root or a quotient.
+        """Say, in a rule, that the output holds the number `value`, which is neglected if the
+        output goes on to guard a root or a quotient.
         """
         self.added_epsilon = value
 
     def neglect(self, guarded: AnyDegree, value: float) -> None:
-        """Say, in a rule, that the number `value` only keeps a root or a quotient finite.
-
-        guarded : the degree of what it is added to.
+        """Say, in a rule, that the number `value` only keeps a root or a quotient of what has the
+        degree `guarded` finite.
         """
         if not guarded or value == 0:
             return
@@ -227,10 +218,7 @@ class Trace:
             )
 
     def escape(self, value, how: str) -> None:
-        """Record that a tensor turned into Python or numpy numbers, which no rule can follow.
-
-        how : the method that was called, for a sentence.
-        """
+        """Record that a tensor turned, by the method `how`, into numbers outside of torch."""
         if isinstance(value, Tensor) and self.degree(value) and self.escaped is None:
             self.escaped = self.unknown(
                 f"{how} turned a value that scales into numbers that torch does not see"

@@ -1,7 +1,5 @@
-"""Turns a derivation into an answer that numbers confirm.
-
-Two questions are asked: are the exponents right once epsilons are negligible, and how far does the
-net as it is miss them?
+"""From a derivation to an answer that numbers confirm: are its exponents right once epsilons are
+negligible, and how far does the net as it is miss them?
 """
 
 from contextlib import suppress
@@ -10,10 +8,10 @@ from dataclasses import replace
 from .answer import Homogeneity
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
-from .group_scalings import read_groups, scale_groups
+from .group_scalings import read_groups, scale_groups, scale_quasi
 from .measurements import Measurements
 from .samples import count_samples
-from .scaling import TOLERANCE, ScalingProbe, generic_inputs
+from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
 from .scaling_check import LARGEST_MISS
 from .sentences import tidy
 from .trace import Trace
@@ -28,11 +26,9 @@ dozens all are blamed.
 def settle(
     derivation: Derivation, measured: Measurements, exact: float | None = None
 ) -> Homogeneity:
-    """Turn a derivation into an answer with a deviation.
+    """Turn a derivation into an answer with a deviation, and count epsilons that change it by 1%.
 
-    The small numbers that it neglects are taken into account where their effect is above 1%.
-
-    exact : the miss with the small numbers made negligible, where it is known.
+    exact : the miss with the epsilons made negligible, where it is known.
     """
     answer = derivation.answer
     if answer.order is None and not answer.quasi_exponents:
@@ -44,7 +40,7 @@ def settle(
         answer.quasi_exponents
         and answer.blockers
         and (answer.casts or derivation.guards_moved_by([answer.quasi_exponents]))
-        and measured.measure_quasi_miss(answer) > LARGEST_MISS
+        and measured.probe_as_it_is(answer).miss(*scale_quasi(answer, FACTORS[0])) > LARGEST_MISS
     ):
         reason = "the epsilons are too large for quasi-homogeneous exponents"
         answer = replace(answer, quasi_exponents=None, quasi_reason=reason)
@@ -99,9 +95,8 @@ def _contradict(answer: Homogeneity, miss: float, measured: Measurements) -> Hom
 def _blame_epsilons(
     answer: Homogeneity, derivation: Derivation, measured: Measurements
 ) -> Homogeneity:
-    """Derive the answer again with the epsilons that cause too large a miss not neglected.
-
-    A miss that is left without any epsilon is due to casts, which refuse an answer.
+    """Derive the answer again with the epsilons that miss by too much not neglected; a miss without
+    any epsilon is due to casts, which refuse an answer.
     """
     rounding = measured.measure_near(answer, neglected=answer.epsilons)
     if rounding > LARGEST_MISS or not answer.epsilons:
@@ -118,9 +113,8 @@ def _blame_epsilons(
 
 
 def _find_guilty(answer: Homogeneity, measured: Measurements) -> dict[Epsilon, str]:
-    """Find the epsilons that miss by over 1% alone, or else the one that misses most; of many, all.
-
-    Returns what each causes, in words.
+    """Find the epsilons that miss by over 1% alone, or else the one that misses most; of many, all;
+    with what each causes, in words.
     """
     if len(answer.epsilons) > _MOST_BLAMED_ALONE:
         miss = measured.measure_near(answer, casts=False)
@@ -146,12 +140,9 @@ def observe(
     """Answer from numbers only, for nets in which the operation `hidden` cannot be followed."""
     epsilons, casts, blind = tuple(trace.epsilons), tuple(trace.casts), tuple(trace.blind)
     for x in (measured.traced, generic_inputs(measured.traced)):
+        statistics, seed = trace.statistics, measured.seed
         probe = ScalingProbe(
-            measured.model,
-            x,
-            neglected=epsilons,
-            seed=measured.seed,
-            statistics=trace.statistics,
+            measured.model, x, neglected=epsilons, seed=seed, statistics=statistics
         )
         if not probe.silent:
             break
