@@ -48,8 +48,7 @@ def f1_max_margin(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        Inputs; computations are in float64. Above 5,000 samples there is a warning that it will
-        take long.
+        Inputs; computations are in float64.
     y : array_like of shape (n,)
         Labels {-1, +1} or {0, 1}.
     bias : bool, default True
@@ -61,10 +60,10 @@ def f1_max_margin(
         found until then separates the samples, it is one of least squares, with a negative margin.
         No limit by default.
     pricing : {"auto", "complete", "local"}
-        What is proved. "auto": as much as some seconds allow, or `time_limit`. "complete": all,
-        however long that takes. "local": only a loose bound, at once, if you need the net alone.
-        The margin is closed to the tolerance at any rank up to 2, at rank 3 up to 1,400 samples, at
-        rank 4 up to 125 ("complete" lifts these numbers); above that where it rests on few samples.
+        "auto" proves as much as some seconds allow, or `time_limit`; "complete" all, however long
+        that takes; "local" a loose bound, if you need the net alone. "auto" closes the gap at any
+        rank up to 2, at rank 3 up to 1,400 samples, at rank 4 up to 125; above that where the
+        margin rests on few samples.
     neurons : array_like of shape (k, d), or (k, d + 1) with a bias, optional
         Directions to begin with, for instance the first layer of a net.
     seed : int, default 0
@@ -72,8 +71,8 @@ def f1_max_margin(
     progress : bool, default False
         Whether to show rounds, margin and the bound as they come.
     power : {1, 2}
-        2 stands for squared ReLU: measures on unit a and signs eps, with feature eps relu(a .
-        x~)^2 (the S-ReLU of Chizat and Bach 2020, Section 2). Above rank 4 its bound is loose.
+        2 for features eps relu(a . x~)^2 of unit a and signs eps (the S-ReLU of Chizat and Bach
+        2020, Section 2), whose bound is loose above rank 4.
     n_jobs : int, optional
         Threads for proofs, one by default, -1 for all cores: only time depends on them.
 
@@ -81,9 +80,8 @@ def f1_max_margin(
     -------
     VariationNormSolution
         A probability measure of k neurons (`atoms`, float64 of shape (k, D)), its `margin`,
-        recomputed from them, the `upper_bound` with dual weights of shape (n,), and a status. Data
-        that no such net separates give margin 0, dual weights that prove it, and a `note` that
-        names samples which contradict each other and a soft margin to take instead.
+        recomputed from them, and the `upper_bound` with dual weights of shape (n,). Data that no
+        such net separates give margin 0, weights that prove it, and a `note` that says why.
 
     Raises
     ------

@@ -30,11 +30,8 @@ _UNDERFLOW = 2.0**-1000
 class KernelSolution(MarginSolution):
     """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min_n y_n f(x_n).
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (n,), float64
-        y * dual / upper_bound; 0 where nothing separates the samples. The other fields are those
-        of `MarginSolution`.
+    Its `coefficients` (n,), float64, are y * dual / upper_bound, 0 where nothing separates the
+    samples; the other fields are those of `MarginSolution`.
     """
 
     coefficients: np.ndarray

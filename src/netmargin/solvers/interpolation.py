@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.arguments import check_choice, check_flag
 from ..core.matrices import (
+    LEAST,
     SolverData,
     evaluation_inputs,
     floor_to_powers,
@@ -31,8 +32,6 @@ _REACHED = 1e-7
 equal points leave no less in float64. What a residual hides is seen where the norm falls below its
 proved bound.
 """
-_LEAST = 2.0**-1074
-"""The most that the division by a power of 2 rounds off a value."""
 _BEYOND = "The least norm is beyond float64. Divide y, or multiply X, by a power of 10."
 
 
@@ -57,8 +56,6 @@ class Interpolation(Solution):
     dual : ndarray of shape (n,), float64
         Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1), or
         norm 1 in the kernel (l2), to rounding; where no f exists, responses 0 but dual . y > 0.
-    status, seconds
-        How the search ended, and how long it took.
     """
 
     norm: float
@@ -82,13 +79,8 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
     """A function of least variation norm through given points, as a measure of neurons.
 
     Its norm is sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
-    twice that.
-
-    Attributes
-    ----------
-    lower_bound_from : str
-        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
-        `ReLUMeasure` and `Interpolation`.
+    twice that. `lower_bound_from` is as in `SoftVariationNormSolution`; the other fields are those
+    of `ReLUMeasure` and `Interpolation`.
     """
 
     lower_bound_from: str
@@ -98,14 +90,8 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
 class KernelInterpolation(Interpolation):
     """The function f = sum_n coefficients_n k(x_n, .) of least norm in F_2 through given points.
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (n,), float64
-        The factors of the kernel k = `kernels.arc_cosine`.
-    inputs : ndarray of shape (n, D), float64
-        The points x~_n, D = d, or d + 1 with a bias.
-    bias : bool
-        Whether the neurons have a bias. The other fields are those of `Interpolation`.
+    The `coefficients` (n,) are those of the kernel k = `kernels.arc_cosine`, and `inputs` (n, D)
+    the points x~_n, D = d + 1 with a bias; the other fields are those of `Interpolation`.
     """
 
     coefficients: np.ndarray
@@ -146,13 +132,9 @@ def min_norm_interpolation(
         Real values.
     norm : {"l1", "l2"}
         The norm that is minimized.
-    bias : bool, default True
-        Whether neurons have a bias, which makes x~ = (x, 1).
-    tol : float, default 1e-6
-        Relative gap between norm and lower bound up to which the status is OPTIMAL. For l1 the
-        rounding of float64 sets the limit: about 1e-9, and more where points nearly coincide.
-    time_limit, pricing, seed, progress, n_jobs
-        As in `f1_max_margin` (l1).
+    bias, tol, time_limit, pricing, seed, progress, n_jobs
+        As in `f1_max_margin`; those from `time_limit` on are for l1. Rounding limits the gap of l1
+        to about 1e-9, and more where points nearly coincide.
 
     Returns
     -------
@@ -219,7 +201,8 @@ def _least_variation_norm(
             rows, exponents = normalize_rows(data.Z[targets.kept])
             values = np.ldexp(y[targets.kept], -exponents).astype(np.longdouble) / scale
             try:
-                upper = scale * problem.best.bound_exactly(rows, values, _LEAST / scale)
+                # The division by a power of 2 rounds off at most the least float.
+                upper = scale * problem.best.bound_exactly(rows, values, LEAST / scale)
             except KeyboardInterrupt:
                 ended = Status.INTERRUPTED
         dual[targets.kept] = problem.dual / split_lengths(data.Z[targets.kept])[0]

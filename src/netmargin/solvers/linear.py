@@ -16,13 +16,8 @@ from .linear_search import Best, search
 class LinearSolution(MarginSolution):
     """The linear function x -> weights . x~ of norm 1 with the largest min_n y_n weights . x~_n.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d,), or (d + 1,) with a bias, float64
-        Of norm 1 in the chosen norm; 0 where nothing separates the samples. The other fields are
-        those of `MarginSolution`.
-    bias : bool
-        Whether x~ is (x, 1) instead of x.
+    The `weights`, float64 of shape (d,), or (d + 1,) with a `bias`, have norm 1 in the chosen norm;
+    0 where nothing separates the samples. The other fields are those of `MarginSolution`.
     """
 
     weights: np.ndarray

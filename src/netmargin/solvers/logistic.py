@@ -34,10 +34,9 @@ def f1_logistic(
     """The least regularized logistic loss of two-layer ReLU nets of any width.
 
     It is the minimum of mean_n log(1 + exp(-y_n f(x_n))) + regularization nu(sphere), f(x) = int b
-    relu(a . x~)^power d nu(a, b), over nonnegative measures nu on the sphere; that is, the infimum
-    over two-layer nets of any width of the mean loss + regularization ||theta||^2 (power 2: without
-    the output signs), to which perturbed Wasserstein gradient flow is compared. As regularization
-    -> 0, f / nu(sphere) tends to the solution of `f1_max_margin`, where the data separate.
+    relu(a . x~)^power d nu(a, b), over nonnegative measures nu on the sphere: the least mean loss +
+    regularization ||theta||^2 of nets (power 2: without the output signs). As regularization -> 0,
+    f / nu(sphere) tends to the solution of `f1_max_margin`, where the data separate.
 
     The lower bound is mean_n H(p_n), H the binary entropy in nats, of weights p with |mean_n p_n
     y_n relu(u . x~_n)| <= 2 regularization for all unit u (power 2: regularization, and squares).

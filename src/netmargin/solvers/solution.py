@@ -55,9 +55,7 @@ class ReLUMeasure(Record):
 
     @property
     def mass(self) -> float:
-        """The sum of the weights: ||theta||^2 of the net; for power 1 twice the l1 norm over
-        unit-norm features once the layers are balanced.
-        """
+        """The sum of the weights, ||theta||^2 of the net."""
         return float(self.weights.sum())
 
     def normalized_margin(self, X, y) -> float:
@@ -68,46 +66,22 @@ class ReLUMeasure(Record):
         return float((data.y * self.decision_function(data.Z)).min()) / (self.mass or 1.0)
 
     def balanced(self) -> "ReLUMeasure":
-        """The same function with |a| = |b| in every atom (power 1), which has the least mass; what
-        a net loses to unbalanced layers.
-        """
+        """The same function with |a| = |b| in every atom (power 1), which has the least mass."""
         if self.power == 2:
             return self
         a, b = np.linalg.norm(self.atoms[:, :-1], axis=1), np.abs(self.atoms[:, -1])
         used = (a > 0) & (b > 0)
-        unit = (
-            self.atoms[used]
-            / np.column_stack([np.tile(a[used, None], (1, self.atoms.shape[1] - 1)), b[used]])
-            / np.sqrt(2)
-        )
-        return ReLUMeasure(atoms=unit, weights=(2 * a * b * self.weights)[used], bias=self.bias)
+        inner, outer = self.atoms[used, :-1] / a[used, None], self.atoms[used, -1] / b[used]
+        atoms = np.column_stack([inner, outer]) / np.sqrt(2)
+        return ReLUMeasure(atoms=atoms, weights=(2 * a * b * self.weights)[used], bias=self.bias)
 
     @classmethod
     def projected(cls, positions, weights=None, *, bias: bool, power: int = 1) -> "ReLUMeasure":
-        """Project a measure of neurons to the sphere: weight_j |w_j|^2 at w_j / |w_j|, the same
-        function. For power 2 the |a_j| count and the b_j are signs.
+        """The same function as a measure on the sphere: weight_j |w_j|^2 at w_j / |w_j|.
 
-        Parameters
-        ----------
-        positions : array_like of shape (k, D)
-            Rows w_j = (a_j, b_j). Neurons of size 0 are left out.
-        weights : array_like of shape (k,), optional
-            Weights >= 0; 1 / k each by default, the net (1 / k) sum_j b_j relu(a_j . x~)^power.
-        bias : bool
-            Whether neurons have a bias.
-        power : {1, 2}
-            1 for ReLU, 2 for squared ReLU.
-
-        Returns
-        -------
-        ReLUMeasure
-            At most k atoms on the sphere.
-
-        Raises
-        ------
-        DataError
-            For positions or weights of a wrong shape, NaN, or output weights that are no signs
-            (power 2).
+        Rows w_j = (a_j, b_j) of `positions` (k, D) have `weights` (k,) >= 0, 1 / k each by default;
+        those of size 0 are left out. For power 2 the |a_j| count and the b_j are signs. Raises
+        DataError for a wrong shape, NaN, or output weights that are no signs (power 2).
 
         Source: Chizat and Bach 2020, (3), the projection Pi_2.
         """
@@ -118,11 +92,9 @@ class ReLUMeasure(Record):
                 f"positions must be a finite array of shape (k, {2 + bias} or more); got shape"
                 f" {units.shape}"
             )
-        weights = (
-            np.full(len(units), 1 / max(len(units), 1))
-            if weights is None
-            else as_array(weights, "weights")
-        )
+        if weights is None:
+            weights = np.full(len(units), 1 / max(len(units), 1))
+        weights = as_array(weights, "weights")
         if weights.shape != units.shape[:1] or not (weights >= 0).all():
             raise DataError(f"weights must be {len(units)} numbers >= 0; got shape {weights.shape}")
         if power == 2 and not (np.abs(units[:, -1]) == 1).all():
@@ -169,22 +141,17 @@ class ReLUMeasure(Record):
                     "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False),"
                     f" or Linear - ReLUPower(2) - SignedSum; got {', '.join(map(repr, layers))}"
                 )
-        rows = (
-            [hidden.weight]
-            + ([] if hidden.bias is None else [hidden.bias[:, None]])
-            + [outgoing[:, None]]
-        )
-        units = torch.cat(rows, 1).detach().double().cpu().numpy()
+        biases = [] if hidden.bias is None else [hidden.bias[:, None]]
+        rows = torch.cat([hidden.weight, *biases, outgoing[:, None]], 1)
+        units = rows.detach().double().cpu().numpy()
         return cls.projected(units, np.ones(len(units)), bias=hidden.bias is not None, power=power)
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
-        """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the sum of
-        the weights.
+        """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the mass.
 
-        So its normalized margin is that of the measure. For power 2 the output layer is a sum with
-        fixed signs. `width` is the number of hidden units, at least the number of atoms (the
-        default); heavier atoms are then shared by several units. Raises DataError for a measure
-        without atoms, ArgumentError for a smaller width.
+        For power 2 the output layer is a sum with fixed signs. `width` is the number of hidden
+        units, at least the number of atoms (the default); heavier atoms are shared by several
+        units. Raises DataError for a measure without atoms, ArgumentError for a smaller width.
 
         Source: Chizat and Bach 2020, (3); Wei et al. 2018, proof of Theorem 3.3.
         """
@@ -201,28 +168,23 @@ class ReLUMeasure(Record):
         inputs = units.shape[1] - 1 - self.bias
         hidden = nn.Linear(inputs, width, bias=self.bias, dtype=torch.float64)
         output = nn.Linear(width, 1, bias=False, dtype=torch.float64)
-        net = nn.Sequential(hidden, nn.ReLU(), output)
-        if self.power == 2:
-            net = nn.Sequential(
-                hidden,
-                ReLUPower(2),
-                SignedSum(torch.from_numpy(np.repeat(self.atoms[:, -1], copies))),
-            )
         with torch.no_grad():
             hidden.weight.copy_(torch.from_numpy(units[:, :inputs]))
             if self.bias:
                 hidden.bias.copy_(torch.from_numpy(units[:, inputs]))
             output.weight.copy_(torch.from_numpy(units[:, -1:].T))
-        return net
+        if self.power == 2:
+            signs = torch.from_numpy(np.repeat(self.atoms[:, -1], copies))
+            return nn.Sequential(hidden, ReLUPower(2), SignedSum(signs))
+        return nn.Sequential(hidden, nn.ReLU(), output)
 
 
 @dataclass(frozen=True, kw_only=True)
 class VariationNormSolution(ReLUMeasure, MarginSolution):
     """A probability measure whose function has a large margin.
 
-    The margin equals the best q_min / ||theta||^2 of two-layer nets where it is optimal, and is
-    half the l1 margin over unit-norm features (Chizat and Bach 2020, Proposition 9). The weights
-    sum to 1.
+    Where it is optimal, the margin is the best q_min / ||theta||^2 of two-layer nets, half the l1
+    margin over unit-norm features (Chizat and Bach 2020, Proposition 9). The weights sum to 1.
 
     Attributes
     ----------
@@ -234,9 +196,8 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
         Relative gap between the margin and the largest value of a neuron that search found at the
         best dual weights; it proves nothing.
     upper_bound_from : str
-        How the upper bound was proved, for instance "54 of 256 samples carry it, 7,012 nodes": the
-        number of samples with dual weight, and of nodes of a search tree. The other fields are
-        those of `ReLUMeasure` and `MarginSolution`.
+        How the upper bound was proved, for instance "54 of 256 samples carry it, 7,012 nodes" of a
+        search tree. The other fields are those of `ReLUMeasure` and `MarginSolution`.
     """
 
     slackness: float
@@ -249,13 +210,8 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
 class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
     """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2.
 
-    Attributes
-    ----------
-    local_gap : float
-        As in `VariationNormSolution`.
-    lower_bound_from : str
-        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
-        `ReLUMeasure` and `SoftSolution`.
+    `local_gap` and `lower_bound_from`, how the lower bound was proved, are as in
+    `VariationNormSolution`; the other fields are those of `ReLUMeasure` and `SoftSolution`.
     """
 
     local_gap: float
@@ -266,13 +222,9 @@ class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
 class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """A measure with small mean logistic loss and small mass, which is ||theta||^2 of the net.
 
-    Attributes
-    ----------
-    log_loss : float
-        Natural log of the mean loss.
-    lower_bound_from : str
-        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
-        `ReLUMeasure` and `RegularizedSolution`.
+    `log_loss` is the natural log of the mean loss, `lower_bound_from` as in
+    `SoftVariationNormSolution`; the other fields are those of `ReLUMeasure` and
+    `RegularizedSolution`.
     """
 
     log_loss: float

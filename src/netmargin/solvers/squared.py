@@ -33,14 +33,8 @@ tolerance of 1e-2, R^2 is then within 1e-4 of what search believes to be possibl
 class SquaredVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """A measure with a small mean squared loss and small mass, which is ||theta||^2 of the net.
 
-    Attributes
-    ----------
-    loss : float
-        Half the weighted mean of the squared residuals.
-    lower_bound_from : str
-        How the lower bound was proved, as in `VariationNormSolution`. The other fields are those of
-        `ReLUMeasure` and `RegularizedSolution`; `dual` are residuals over n, shrunk until they
-        prove the bound.
+    `loss` is half the weighted mean of the squared residuals, and `dual` are residuals over n,
+    shrunk until they prove the bound; other fields are those of `SoftVariationNormSolution`.
     """
 
     loss: float
@@ -61,47 +55,8 @@ def f1_squared(
     progress: bool = False,
 ) -> SquaredVariationNormSolution:
     """The least mean_n w_n (f(x_n) - y_n)^2 / 2 + regularization ||theta||^2 / 2 of two-layer ReLU
-    nets of any width.
-
-    By balancing layers the second term is regularization sum_j |alpha_j| over f = sum_j alpha_j
-    relu(u_j . x~), |u_j| = 1: the lasso over all neurons. The mean of the weights is 1.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, d)
-        Inputs; computations are in float64.
-    y : array_like of shape (n,)
-        Real values.
-    regularization : float
-        Price of the norm, > 0.
-    sample_weight : array_like of shape (n,), optional
-        Weights w_n >= 0, divided by their mean; 1 by default.
-    bias : bool, default True
-        Whether neurons have a bias.
-    tol, time_limit, pricing, seed, progress
-        As in `f1_logistic`.
-
-    Returns
-    -------
-    SquaredVariationNormSolution
-        A measure of k neurons (`atoms`, float64 of shape (k, D)), its `objective`, and the proved
-        `lower_bound`.
-
-    Raises
-    ------
-    DataError
-        For X, y or sample_weight of a wrong shape or kind, or NaN.
-    ArgumentError
-        For regularization <= 0, and other arguments out of range.
-
-    Examples
-    --------
-    >>> from netmargin.solvers.squared import f1_squared
-    >>> one = f1_squared([[1.0]], [1.0], regularization=0.25, bias=False)  # f(1) = 1 - 0.25
-    >>> one.certified, round(float(one.decision_function([[1.0]])[0]), 9)
-    (True, 0.75)
-
-    Beyond the papers.
+    nets of any width: the lasso over all neurons. Other arguments are those of `f1_soft_margin`,
+    with real y (n,); the mean of the weights w is 1.
     """
     started = time.monotonic()
     price = check_number("regularization", regularization, above=0)
