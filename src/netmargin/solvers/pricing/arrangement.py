@@ -20,10 +20,10 @@ from itertools import combinations
 
 import numpy as np
 
-from ...core.matrices import split_lengths
+from ...core.matrices import EPS, split_lengths
 from .best_directions import BestDirections, Pricing
 from .faces import list_faces, sort_by_angle, span_and_complement
-from .rays import PARALLEL, bound_rounding, find_lines
+from .rays import PARALLEL, bound_moves, bound_rounding, find_lines
 
 MAX_RANK = 4
 """The arrangement of n hyperplanes has some n^(rank - 1) cells: rank 5 is out of reach for the
@@ -33,7 +33,6 @@ _ENTRIES_AT_ONCE = 4_000_000
 """Entries of an array that are handled at once: 32 MB, of which a few copies fit in any memory."""
 _RANK_TOLERANCE = 1e-12
 """Singular values below this part of the largest count as 0; what is lost so is in the bound."""
-_EPS = float(np.finfo(float).eps)
 _ROUNDINGS = 16
 """Roundings of a unit vector, and of a projection, that a direction is made of: a dozen at most."""
 BY_ARRANGEMENT = "every cell of their hyperplanes"
@@ -42,50 +41,26 @@ BY_ARRANGEMENT = "every cell of their hyperplanes"
 
 @dataclass(frozen=True)
 class _Planes:
-    """P planes that lie in the same number M of hyperplanes, their E arcs in order of angle, and
-    the faces around each plane.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (P, 2, D)
-        Orthonormal bases of the planes.
-    lines : ndarray of shape (P, M), int
-        Hyperplanes that contain the plane, in order of the angle of their normals.
-    flips : ndarray of shape (P, M), bool
-        Whether the line's orientation is reversed in that order.
-    order : ndarray of shape (P, E), int
-        Samples as they become active or inactive along the circle.
-    enters : ndarray of shape (P, E)
-        +1 where the sample becomes active, -1 where it becomes inactive, 0 for samples on the
-        plane.
-    angles : ndarray of shape (P, E)
-        The angles, from -pi on, at which that happens.
-    at_start : ndarray of shape (P, n), bool
-        Samples that are active at angle -pi.
-    tilts : ndarray of shape (P,)
-        How far the planes may be from the true ones, in radians.
-    moves : ndarray of shape (P, E)
-        How far the vertices at the events may be from the true ones: hyperplanes that are nearly
-        parallel meet in places that rounding moves far.
+    """P planes that lie in the same number M of hyperplanes, and E events on the circle of each:
+    samples become active or inactive there.
     """
 
-    basis: np.ndarray
-    lines: np.ndarray
-    flips: np.ndarray
-    order: np.ndarray
-    enters: np.ndarray
-    angles: np.ndarray
-    at_start: np.ndarray
-    tilts: np.ndarray
+    basis: np.ndarray  # (P, 2, D): orthonormal bases
+    lines: np.ndarray  # (P, M), int: hyperplanes around the plane, by the angle of their normals
+    flips: np.ndarray  # (P, M), bool: whether a normal is turned round in that order
+    order: np.ndarray  # (P, E), int: the samples of the events
+    enters: np.ndarray  # (P, E): +1 becomes active, -1 inactive, 0 for samples on the plane
+    angles: np.ndarray  # (P, E): of the events, from -pi on
+    at_start: np.ndarray  # (P, n), bool: samples that are active at angle -pi
+    tilts: np.ndarray  # (P,): how far the planes may be from the true ones, in radians
+    # (P, E): how far the vertices at the events may be from the true ones: hyperplanes that are
+    # nearly parallel meet in places that rounding moves far.
     moves: np.ndarray
 
 
 class Arrangement:
     """The arrangement of the hyperplanes of points Z, shape (n, D) of rank at most 4, prepared for
-    many prices c.
-
-    Construction and `price_neurons` raise TimeoutError once `time.monotonic()` has passed the
-    deadline: an incomplete visit proves nothing.
+    many prices c. TimeoutError is raised at the deadline: an incomplete visit proves nothing.
     """
 
     def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
@@ -145,11 +120,7 @@ class Arrangement:
         # critical point or in a plane that rounding moved, up to rounding and what the preparation
         # neglected.
         tilted = found.best + steepness * max((g.tilts.max() for g in self._groups), default=0.0)
-        neglected = (
-            self._neglected
-            if self._power == 1
-            else self._neglected * (2 * np.linalg.norm(self._Z, axis=1) + self._neglected)
-        )
+        neglected = bound_moves(self._neglected, lengths, self._power)
         # A total is a sum of at most 3 |c_i z_i| per sample.
         used = c != 0
         rounding = bound_rounding(c[used], self._given[used], self._power)
@@ -172,14 +143,12 @@ class Arrangement:
         found: BestDirections,
         steepness: float,
     ) -> float:
-        """Visit all faces around some planes of a group: offer the vertices on their arcs, and
-        consider the critical points that lie in their face.
-
-        Returns what the sum is at most at the true vertices and critical points.
+        """Visit all faces around some planes of a group; returns what the sum is at most at their
+        true vertices and critical points.
         """
         reached = 0.0
         # Below this, the place of a critical point is rounding of the totals.
-        blur = len(self._Z) * _EPS * steepness
+        blur = len(self._Z) * EPS * steepness
         basis, lines, flips = group.basis[part], group.lines[part], group.flips[part]
         v_start = group.at_start[part].astype(float) @ terms
         changes = terms[group.order[part]] * group.enters[part][:, :, None]
@@ -203,15 +172,8 @@ class Arrangement:
             around = v
             for member, sign in enumerate(signs):
                 if sign:
-                    positive = (sign > 0) != flips[:, member]
-                    around = (
-                        around
-                        + np.where(
-                            positive[:, None],
-                            sides[0][lines[:, member]],
-                            sides[1][lines[:, member]],
-                        )[:, None]
-                    )
+                    negative = (sign < 0) != flips[:, member]
+                    around = around + sides[negative.astype(int), lines[:, member]][:, None]
             # The projection onto the span of the face: all, a hyperplane, or the plane itself.
             onto = np.eye(self._rank)[None]
             if pinned == "plane":
@@ -241,9 +203,7 @@ class Arrangement:
     def _find_critical(
         self, v: np.ndarray, onto: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The points where the sum is critical in the span of a face, and its absolute value there;
-        minus these points are critical as well.
-        """
+        """The critical points of the sum in the span of a face, up to their sign, with its size."""
         if self._power == 1:
             projected = np.einsum(
                 "ped,pdk->pek", v, np.broadcast_to(onto, (len(v), *onto.shape[1:]))
@@ -253,16 +213,13 @@ class Arrangement:
         eigenvalues, vectors = np.linalg.eigh(
             np.matmul(np.matmul(onto[:, None], forms), onto[:, None])
         )
-        # The projection adds eigenvalues 0 outside the span; eigenvalues of the other sign on
-        # either end are no extrema of |sum|.
+        # The projection adds eigenvalues 0 outside the span; others than both ends are no extrema.
         return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
 
     def _find_inside(
         self, projected, bounds, blur, signs, flips, normals, walls, wall_signs
     ) -> list[np.ndarray]:
-        """Which directions, and which of their opposites, lie in the closed face (two arrays of
-        booleans).
-        """
+        """Whether the directions, and whether their opposites, lie in the closed face."""
         # The sum at a critical point is its length, and for squares the units are `projected`.
         lengths = np.linalg.norm(projected, axis=2)
         size = lengths * (
@@ -270,34 +227,29 @@ class Arrangement:
         )
         inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
 
-        def cut(distance: np.ndarray) -> None:
-            """Keep what is on the positive side, or nearly: a candidate too many does no harm."""
+        inward = [
+            np.where(flips[:, k], -sign, sign)[:, None] * (projected * normals[:, k, None]).sum(-1)
+            for k, sign in enumerate(signs)
+            if sign
+        ]
+        inward += [
+            s * (projected * wall).sum(-1) for wall, s in zip(walls, wall_signs, strict=True)
+        ]
+        for distance in inward:  # nearly inside counts: a candidate too many does no harm
             inside[0] &= distance >= -size
             inside[1] &= distance <= size
-
-        for member, sign in enumerate(signs):
-            if sign:
-                inward = np.where(flips[:, member], -sign, sign)[:, None]
-                cut(inward * (projected * normals[:, member][:, None]).sum(-1))
-        for wall, sign in zip(walls, wall_signs, strict=True):
-            cut(sign * (projected * wall).sum(-1))
         return inside
 
     def _list_walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """The unit normals of the hyperplanes at both ends of each arc, and the side of them that
-        the arc is on (0: no wall).
-        """
+        """The unit normals of the hyperplanes at both ends of each arc, and its sides of them."""
         order, enters = group.order[part], group.enters[part]
-        _planes, events = order.shape
+        events = order.shape[1]
         if not events:
             return [], []
-        left = (np.arange(events + 1) - 1) % events
-        right = np.arange(events + 1) % events
+        left, right = (np.arange(shift, events + 1 + shift) % events for shift in (-1, 0))
         directions = split_lengths(self._Z)[1]
-        return [directions[order[:, left]], directions[order[:, right]]], [
-            enters[:, left],
-            -enters[:, right],
-        ]
+        walls = [directions[order[:, left]], directions[order[:, right]]]
+        return walls, [enters[:, left], -enters[:, right]]
 
     def _enumerate_planes(self) -> list[_Planes]:
         """List the planes in which D - 2 hyperplanes meet, grouped by how many contain them."""
@@ -309,12 +261,9 @@ class Arrangement:
             normals = self._normals[list(chosen)]
             span, complement = span_and_complement(normals, self._rank)
             least = np.linalg.svd(normals, compute_uv=False).min(initial=1.0)
-            tilt = _ROUNDINGS * _EPS / max(least, _EPS)
-            inside = (
-                np.flatnonzero(np.abs(self._normals @ complement.T).max(1) < PARALLEL)
-                if chosen
-                else np.array([], dtype=int)
-            )
+            tilt = _ROUNDINGS * EPS / max(least, EPS)
+            near = np.abs(self._normals @ complement.T).max(1) < PARALLEL
+            inside = np.flatnonzero(near & bool(chosen))
             if tuple(inside) in seen:
                 continue
             seen.add(tuple(inside))
@@ -331,7 +280,7 @@ class Arrangement:
         angle = np.arctan2(flat[:, :, 1], flat[:, :, 0])
         # The angle of what is left of a sample in the plane, and the plane itself.
         lengths, left = np.linalg.norm(self._Z, axis=1), np.linalg.norm(flat, axis=2)
-        errors = (_ROUNDINGS * _EPS + tilts)[:, None] * lengths
+        errors = (_ROUNDINGS * EPS + tilts)[:, None] * lengths
         moves = tilts[:, None] + np.divide(errors, left, out=np.zeros_like(left), where=left > 0)
         moves[on_plane] = 0.0
         events = np.concatenate([angle - np.pi / 2, angle + np.pi / 2], 1)

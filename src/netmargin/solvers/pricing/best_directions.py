@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.saved_records import Record
-from .local import weighted_sums
+from .local import select_distinct, weighted_sums
 
 _BLOCK = 256
 """Candidates that are evaluated at once: few, because the first ones often beat all the others."""
@@ -13,8 +13,6 @@ _DUPLICATES = 8
 """Directions that are compared for each one that is returned: a vertex is met once on every plane
 through it.
 """
-_SAME_DIRECTION = 1e-12
-"""Directions whose cosine is this close to 1 count as one: they are 1e-6 apart."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +26,7 @@ class Pricing(Record):
 
 
 class BestDirections:
-    """The directions of largest absolute value so far. Only candidates that could beat the best are
-    evaluated, because evaluations take most of the time.
-    """
+    """The directions of largest absolute value so far; only what could beat them is evaluated."""
 
     def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int):
         self._Z, self._c, self._count, self._power = Z, c, count, power
@@ -51,12 +47,10 @@ class BestDirections:
         return values
 
     def consider(self, v: np.ndarray, bounds: np.ndarray, blur: float, steepness: float) -> float:
-        """Take candidates v / |v|, v (k, D), whose absolute values are at most the bounds (k,), and
-        evaluate those that could beat the best, the largest bounds first.
+        """Evaluate candidates v / |v|, v (k, D), whose bounds (k,) could beat the best.
 
-        Returns what the sum is at most at the true candidates, where v and bounds are off by up to
-        `blur` and the sum changes by up to `steepness` per radian. A critical value of a quadratic
-        form is known to `blur` wherever rounding puts its vector.
+        Returns what the sum is at most at the true ones, where v and bounds are off by up to `blur`
+        and the sum changes by up to `steepness` per radian.
         """
         open_ = np.flatnonzero(bounds > self.best)
         open_ = open_[np.argsort(-bounds[open_], kind="stable")]
@@ -66,6 +60,7 @@ class BestDirections:
             if bounds[block[0]] <= self.best:
                 break
             values = self.evaluate(v[block] / np.linalg.norm(v[block], axis=1, keepdims=True))
+            # A critical value of a quadratic form is known to `blur` wherever its vector is.
             moved = steepness * blur / bounds[block] if self._power == 1 else blur
             most = np.minimum(bounds[block] + blur, np.abs(values) + moved)
             reached = max(reached, float(most.max()))
@@ -75,12 +70,5 @@ class BestDirections:
         """The kept directions, largest value first, without near-duplicates."""
         directions = np.concatenate([d for d, _ in self._kept] or [self._Z[:0]])
         values = np.concatenate([w for _, w in self._kept] or [np.zeros(0)])
-        # A stable order makes the result the same on every machine where values tie.
-        order = np.argsort(-np.abs(values), kind="stable")[: _DUPLICATES * self._count]
-        chosen: list[int] = []
-        for index in order:
-            if len(chosen) == self._count:
-                break
-            if not chosen or (directions[chosen] @ directions[index]).max() < 1 - _SAME_DIRECTION:
-                chosen.append(int(index))
-        return directions[chosen], values[chosen]
+        top = np.argsort(-np.abs(values), kind="stable")[: _DUPLICATES * self._count]
+        return select_distinct(directions[top], values[top], self._count)

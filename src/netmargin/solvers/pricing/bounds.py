@@ -57,14 +57,12 @@ class PricingBound:
 
     @cached_property
     def _rays(self) -> Rays:
-        """The distinct directions of the points, found when first asked for: that takes a product
-        of all of them with each other.
-        """
+        """The distinct directions of the points: a product of all of them with each other."""
         return Rays(self._Z, self._power)
 
     @cached_property
     def _arrangement(self) -> Arrangement:
-        """The arrangement, computed when it is first asked for: that may take half a minute."""
+        """The arrangement, which may take half a minute."""
         return Arrangement(self._Z, self._power, self._deadline)
 
     def price_neurons(
@@ -79,22 +77,19 @@ class PricingBound:
         near: float = 0.0,
         report: Callable[[float], None] = lambda upper: None,
     ) -> Pricing:
-        """Find up to `count` directions and an upper bound, which need not be sharper than floor (1
-        + tol / 4).
+        """Find up to `count` directions and an upper bound, sharp to floor (1 + tol / 4) at most.
 
         Branch and bound does so much work, or goes on as long as its bound is below `near`, if
-        pricing and deadline allow it ("auto" without a deadline: some seconds in all). It ends
-        early when it finds more than `found`, the best that search knew: adding that neuron helps
-        more than a sharper bound without it. The arrangement is visited whole, or TimeoutError
-        raised at the deadline.
+        pricing and deadline allow it. It ends early when it finds more than `found`, the best that
+        search knew: adding that neuron helps more than a sharper bound without it. The arrangement
+        is visited whole, or TimeoutError raised at the deadline.
         """
         unit = self._choose_unit(c)
         c, floor, found, near = c / unit, floor / unit, found / unit, near / unit
         if self.exact:
-            priced = self._arrangement.price_neurons(c, count=count)
-            return replace(
-                priced, values=unit * priced.values, upper_bound=unit * priced.upper_bound
-            )
+            found_all = self._arrangement.price_neurons(c, count=count)
+            values, upper = unit * found_all.values, unit * found_all.upper_bound
+            return replace(found_all, values=values, upper_bound=upper)
         upper, proof = self.relax(c), BY_RELAXATION
         hopeless = self._work_left <= 0 or (work <= QUICK_WORK and not self._quick)
         # Branch and bound is for sums of ReLU: for squares the relaxation is all there is.
@@ -126,16 +121,13 @@ class PricingBound:
         return Pricing(*best, unit * upper, proof)
 
     def largest_response(self, c: np.ndarray, found: float = 0.0) -> float:
-        """The proved largest |sum_i c_i relu(u . z_i)^power|, where the whole arrangement is
-        visited; `found` is attained, and rounding may leave the bound below it.
-        """
+        """The proved largest value, where the whole arrangement is visited; `found` is attained."""
+        # Rounding may leave the bound below what is attained.
         priced = self.price_neurons(c, floor=0.0, found=found, tol=0.5, count=1)
         return max(found, priced.upper_bound)
 
     def _choose_unit(self, c: np.ndarray) -> float:
-        """A power of 2, which rounds nothing, in units of which the largest |c_i| |z_i| is of size
-        1: sums of tiny terms would be lost where they are squared.
-        """
+        """The power of 2 below the largest |c_i| |z_i|^power: squares of tiny sums are lost."""
         largest = float((np.abs(c) * self._lengths**self._power).max())
         return float(floor_to_powers(largest)) if largest > _TINY else 1.0
 

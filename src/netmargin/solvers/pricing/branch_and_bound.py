@@ -22,6 +22,8 @@ import time
 
 import numpy as np
 
+from ...core.matrices import EPS
+
 # Sizes of batches and numbers of steps trade time for sharper bounds, and were set by trial. Every
 # x gives a valid bound.
 
@@ -38,7 +40,6 @@ which has no parent to begin from. On two problems of 22 samples in 5 dimensions
 """
 _FRONTIER_BYTES = 2_000_000_000
 """Memory of open nodes, beyond which the search ends with the bound it has."""
-_EPSILON = float(np.finfo(float).eps)
 _NOTHING = 1e-100
 """Coefficients below this part of the largest are left out, at the price of their sum: their
 squares would be lost to underflow.
@@ -57,16 +58,8 @@ _TIE = 1e-30
 
 class ActivationBranchAndBound:
     """Branch and bound over activation patterns at one choice of coefficients c (n,) of points Z
-    (n, D), for values above `floor` (1 + tol); grown as far as time allows.
-
-    Attributes
-    ----------
-    values : ndarray of shape (k,)
-        Values of the best directions found so far, largest absolute value first.
-    directions : ndarray of shape (k, D)
-        These directions, unit vectors.
-    nodes : int
-        The number of nodes visited.
+    (n, D), for values above `floor` (1 + tol); grown as far as time allows. The best `directions`
+    (k, D) so far have the `values` (k,), largest absolute value first; `nodes` were visited.
     """
 
     # Open nodes are kept in parallel arrays: bound; side (0: the sum, 1: minus the sum); fixed (+1
@@ -89,7 +82,7 @@ class ActivationBranchAndBound:
         self.lengths = np.linalg.norm(Z, axis=1)
         self.size = float(np.abs(c) @ self.lengths)
         # A sum of n terms of D products each is off by at most half so many ulps of these.
-        self._ulps = (n + D + 32) * _EPSILON
+        self._ulps = (n + D + 32) * EPS
         self.diagonal = np.zeros((2, n))
         for side in (0, 1):
             positive = np.flatnonzero(self.signed[side] > 0)
@@ -120,15 +113,11 @@ class ActivationBranchAndBound:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing larger than what was found, and nothing above the floor, is possible, or
-        the memory for open nodes is full.
-        """
+        """Whether no node is open, or the memory for open nodes is full."""
         return not len(self.open[0]) or sum(part.nbytes for part in self.open) > _FRONTIER_BYTES
 
     def grow(self, *, nodes: float, deadline: float) -> None:
-        """Visit about `nodes` nodes, those of largest bound first; stop at the deadline
-        (time.monotonic).
-        """
+        """Visit about `nodes` nodes, those of largest bound first, up to the deadline."""
         visited, self._deadline = 0, deadline
         while not self.finished and visited < nodes and time.monotonic() < deadline:
             count = min(max(_BATCH, len(self.open[0]) // _BATCH_PART), len(self.open[0]))
@@ -148,9 +137,7 @@ class ActivationBranchAndBound:
             visited += max(len(leaf) + len(inner), _SMALLEST_BATCH)
 
     def _finish_leaves(self, sides, fixed, x, bounds) -> None:
-        """Take more steps at leaves, which no branching improves, and give up those where these
-        help no more: their bound is as good as it gets.
-        """
+        """Take more steps at leaves, which no branching improves; give up those that they fail."""
         if len(sides):
             nodes = self._make_nodes(sides, fixed, x, bounds, _LEAF_STEPS)
             stuck = bounds - nodes[0] < _CLOSING_PART * (nodes[0] - self.best * (1 + self.tol))
@@ -178,33 +165,22 @@ class ActivationBranchAndBound:
         return np.minimum(bounds, parent_bounds), sides, fixed, x.astype(np.float32), branch
 
     def _bound_nodes(self, sides, fixed, x, steps: int):
-        """Compute the bounds of nodes, the x and v = Z' x that give them, and how much each
-        undecided sample contributes to the relaxation.
-        """
+        """The bounds of nodes, their x and v = Z' x, and what samples add to the relaxation."""
         c = self.signed[sides]
         undecided = (c > 0) & (fixed == 0)
         E = np.where(undecided, self.diagonal[sides], 0.0)
         inverse = np.divide(1.0, E, out=np.zeros_like(E), where=E > 0)
         D = self.Z.shape[1]
         # The fewer samples are undecided, the smaller a diagonal suffices.
-        E = (
-            E
-            * (1 + _EIGENVALUE_ROUNDING)
-            * np.maximum(
-                np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:], 0.0
-            )
-        )
+        largest = np.linalg.eigvalsh((inverse @ self.squares).reshape(-1, D, D))[:, -1:]
+        E = E * (1 + _EIGENVALUE_ROUNDING) * np.maximum(largest, 0.0)
         # The boxes of x, wider on decided samples, whose side of the hyperplane is known.
         low = np.where(c < 0, c, np.where(fixed > 0, c, np.where(fixed < 0, -np.inf, 0.0)))
         high = np.where(c < 0, 0.0, np.where(fixed > 0, np.inf, np.where(undecided, c, 0.0)))
         direction = np.where(undecided, -1.0, 1.0)
         rates = 1 / (self.lipschitz + 2 * E)
-        best, best_x, best_v, slack = (
-            np.full(len(c), np.inf),
-            x,
-            np.zeros((len(c), D)),
-            np.zeros_like(c),
-        )
+        best, best_x = np.full(len(c), np.inf), x
+        best_v, slack = np.zeros((len(c), D)), np.zeros_like(c)
         x, previous, open_ = np.clip(x, low, high), None, undecided.any(1)
         for step in range(steps + 1):
             v = x @ self.Z
@@ -220,10 +196,8 @@ class ActivationBranchAndBound:
             better = bound < best
             best = np.where(better, bound, best)
             best_x = np.where(better[:, None], x, best_x)
-            best_v[better], slack[better] = (
-                v[better],
-                np.where(undecided, relaxation + _TIE, 0.0)[better],
-            )
+            best_v[better] = v[better]
+            slack[better] = np.where(undecided, relaxation + _TIE, 0.0)[better]
             # The bounds so far are valid, so that the deadline may cut the steps short.
             if step == steps or time.monotonic() > self._deadline:
                 break
@@ -249,15 +223,10 @@ class ActivationBranchAndBound:
 
 
 def _diagonal_above(G: np.ndarray) -> np.ndarray:
-    """Find a diagonal D with Diag(D) - G positive semidefinite: row sums, scaled down as far as
-    that holds.
-    """
+    """A diagonal D with Diag(D) - G positive semidefinite: row sums, scaled down."""
     sums = np.abs(G).sum(1)
     if not len(G):
         return sums
     root = np.sqrt(sums)
-    return (
-        sums
-        * max(float(np.linalg.eigvalsh(G / root[:, None] / root)[-1]), 0.0)
-        * (1 + _EIGENVALUE_ROUNDING)
-    )
+    largest = float(np.linalg.eigvalsh(G / root[:, None] / root)[-1])
+    return sums * max(largest, 0.0) * (1 + _EIGENVALUE_ROUNDING)

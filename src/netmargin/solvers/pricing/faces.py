@@ -4,11 +4,8 @@ import numpy as np
 
 
 def list_faces(members: int):
-    """Yield the sign patterns of M lines sorted by angle, over the faces of their arrangement in
-    the span of their normals.
-
-    They are pairs (signs, pinned): signs in {-1, 0, 1} per line; pinned is None for open cells, a
-    line's index for rays, "plane" for 0.
+    """Yield pairs (signs, pinned) of the faces of M lines sorted by angle, in the span of their
+    normals: signs in {-1, 0, 1}, and None for open cells, a line's index for rays, "plane" for 0.
     """
     if members == 0:
         yield (), None

@@ -26,7 +26,7 @@ _ENTRIES_AT_ONCE = 50_000_000
 _STEEPEST = 1e11
 """Largest curvature of a kink: beyond it, linear systems lose all digits (1e16 in float64)."""
 _TINY = 1e-300
-"""Keeps directions of length 0 from dividing by 0."""
+"""Keeps what is 0 from dividing by 0."""
 _LONGER, _SHORTER, _SHORTEST = 1.5, 0.5, 1e-4
 """Factors of the step length after a success and a failure, and the length at which ascent ends. On
 two problems of 60 samples in 8 dimensions other factors (1.1 to 2, 0.25 to 0.8) and lengths (1e-2,
@@ -49,22 +49,14 @@ def price_locally(
     deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find up to `count` distinct unit directions, shape (k, D), largest absolute value first, with
-    their values (k,), by local search from `starts` (m, D).
-
-    From the deadline (time.monotonic) on, directions are returned where the search has brought
-    them.
+    their values (k,), by local search from `starts` (m, D) up to the deadline (time.monotonic).
     """
     U, values = select_distinct(*_ascend(Z, c, _unit(starts), power, steps, deadline), count)
     if power == 1:
         best = min(_SETTLED, max(_SETTLED_AT_LEAST, _SETTLED_WORK // Z.shape[1]))
-        settled = _refine_directions(
-            Z, c, U[:best], np.where(values[:best] >= 0, 1.0, -1.0), deadline
-        )
-        U, values = (
-            np.concatenate([U, settled]),
-            np.concatenate([values, weighted_sums(Z, c, settled)]),
-        )
-        U, values = select_distinct(U, values, count)
+        signs = np.where(values[:best] >= 0, 1.0, -1.0)
+        U = np.concatenate([U, _refine_directions(Z, c, U[:best], signs, deadline)])
+        U, values = select_distinct(U, weighted_sums(Z, c, U), count)
     return U, values
 
 
@@ -98,6 +90,7 @@ def weighted_sums(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int = 1) -
 def select_distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Select the `count` directions of largest absolute value, without near-duplicates."""
     chosen: list[int] = []
+    # A stable order makes the result the same on every machine where values tie.
     for index in np.argsort(-np.abs(values), kind="stable"):
         if len(chosen) == count:
             break
@@ -117,9 +110,8 @@ def _ascend(
     live = np.arange(len(U))
     weighted = c[:, None] * Z
     for _ in range(steps):
-        slopes = (
-            (products[live] > 0).astype(float) if power == 1 else np.maximum(products[live], 0.0)
-        )
+        active = products[live] > 0
+        slopes = active.astype(float) if power == 1 else active * products[live]
         gradient = _unit(signs[live, None] * (slopes @ weighted))
         # On a cell the maximum of a ReLU sum is at the normalized gradient: step towards it, less
         # far where that does not help.
@@ -129,15 +121,11 @@ def _ascend(
         gain = signs[live] * (moved_values - values[live])
         better = gain > 0
         to = live[better]
-        U[to], values[to], products[to] = (
-            moved[better],
-            moved_values[better],
-            moved_products[better],
-        )
+        U[to], values[to] = moved[better], moved_values[better]
+        products[to] = moved_products[better]
         step[live] = np.where(better, np.minimum(1.0, _LONGER * step[live]), _SHORTER * step[live])
-        live = live[
-            np.where(better, gain > _LEAST_GAIN * np.abs(values[live]), step[live] > _SHORTEST)
-        ]
+        gains = gain > _LEAST_GAIN * np.abs(values[live])
+        live = live[np.where(better, gains, step[live] > _SHORTEST)]
         if not len(live) or time.monotonic() > deadline:
             break
     return U, values
@@ -147,10 +135,8 @@ def _refine_directions(
     Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray, deadline: float
 ) -> np.ndarray:
     """Move directions into the kinks where maxima lie, by majorizing and minimizing: convex terms
-    are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever less.
-
-    The maximum of a 1-homogeneous f on the sphere is that of f(u) - |u|^2 / 2 in space, up to
-    scale, so each step is a linear system.
+    are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever less. Each
+    step is a linear system: the maximum on the sphere is that of f(u) - |u|^2 / 2 up to scale.
     """
     D, lengths = Z.shape[1], np.linalg.norm(Z, axis=1)
     signed = signs[:, None] * c

@@ -23,9 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...core.matrices import split_lengths
-
-_EPSILON = float(np.finfo(float).eps)
+from ...core.matrices import EPS, split_lengths
 
 
 @dataclass
@@ -91,7 +89,7 @@ class SignedTerms:
         self.mean = float(self.c.abs().mean())
         self.lengths = torch.from_numpy(split_lengths(X[order])[0])
         # A sum of so many terms is off by at most so many ulps of its absolute terms; 4 is ample.
-        self._ulps = 4 * (len(self.c) + self.dimension + 32) * _EPSILON
+        self._ulps = 4 * (len(self.c) + self.dimension + 32) * EPS
 
     def values(self, W: Tensor) -> Tensor:
         """The sums f(w) for each row w of W (k, D)."""

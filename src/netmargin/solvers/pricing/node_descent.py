@@ -39,10 +39,8 @@ class NodeDescent:
         self, nodes: Nodes, steps: int, smoothing: float, *, first: float = 0.0, decay: float = 1.0
     ) -> Nodes:
         """Take so many steps, smoothed by eps = `smoothing`, or from `first` on down to it by the
-        factor `decay`; returns the nodes that stay open, with their bounds and branches.
-
-        All of `nodes` that are not returned are proved to be at most the target, unless `best`
-        exceeds it.
+        factor `decay`; returns the nodes that stay open, with their bounds and branches. All others
+        are proved to be at most the target, unless `best` exceeds it.
         """
         momentum = [torch.zeros_like(part) for part in (nodes.scale, nodes.a, nodes.b)]
         eps = max(first, smoothing)
@@ -74,9 +72,7 @@ class NodeDescent:
         return nodes
 
     def _invert(self, nodes: Nodes, above: Quadratics, eps: float) -> Tensor:
-        """The inverses (B, D, D) of mu I - W, where mu is raised if that is not positive
-        definite.
-        """
+        """The inverses (B, D, D) of mu I - W; mu is raised where it is not positive definite."""
         factor, failed = torch.linalg.cholesky_ex(self._subtract(nodes.mu, above.matrix))
         if failed.any():
             bad = failed.nonzero()[:, 0]
@@ -92,9 +88,7 @@ class NodeDescent:
         return mu[:, None, None] * self._identity - matrix
 
     def _judge(self, nodes: Nodes, above: Quadratics, inverse: Tensor, newton_steps: int) -> None:
-        """Improve the bounds of nodes by what their multipliers prove, with the best mu, and keep
-        the largest value of the sum at the points w.
-        """
+        """Improve the bounds of nodes with the best mu; keep the best of the points w."""
         mu = nodes.mu
         for more in range(newton_steps + 1):
             w = 0.5 * _times(inverse, above.linear)
@@ -169,9 +163,10 @@ def _times(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def _newton_step(mu: Tensor, reached: Tensor, slope: Tensor, trace: Tensor) -> Tensor:
-    """One step towards the mu at which `reached` is 1; its derivative there is `slope`, and its
-    power -1/2 is nearly linear in mu. It stays above the eigenvalues of W.
+    """One step towards the mu, above the eigenvalues of W, at which `reached` is 1; its derivative
+    is `slope`.
     """
+    # reached^(-1/2) is nearly linear in mu.
     moved = mu + 2 * reached * (1 - reached.sqrt()) / slope
     return torch.maximum(moved, mu - _SAFE / trace)
 

@@ -4,7 +4,7 @@ term of the sums that are priced.
 
 import numpy as np
 
-from ...core.matrices import split_lengths
+from ...core.matrices import EPS, split_lengths
 
 PARALLEL = 1e-11
 """Directions closer than this count as one: some ten thousand times the rounding of unit vectors.
@@ -35,11 +35,7 @@ class Rays:
         """The most by which a sum with coefficients c (n,) can differ because nearly parallel
         points were taken for parallel.
         """
-        moved = (
-            self._neglected
-            if self._power == 1
-            else self._neglected * (2 * self._lengths + self._neglected)
-        )
+        moved = bound_moves(self._neglected, self._lengths, self._power)
         # A sum of n terms >= 0 is rounded by less than n ulps; 1e-12 covers thousands of them.
         return float(np.abs(c) @ moved) * (1 + 1e-12)
 
@@ -50,15 +46,17 @@ class Rays:
         )
 
 
+def bound_moves(moved: np.ndarray, lengths: np.ndarray, power: int) -> np.ndarray:
+    """The most that relu(u . z)^power changes for points of these lengths that are moved so far."""
+    return moved if power == 1 else moved * (2 * lengths + moved)
+
+
 def find_lines(
     Z: np.ndarray, *, within: float = PARALLEL
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Find the distinct hyperplanes u . z = 0 of samples Z (n, D); directions closer than `within`
-    count as one.
-
-    Returns their unit normals (m, D), and for each sample, shape (n,): its hyperplane (-1 for z =
-    0), the side it points to (-1 or 1), and how far it was moved to lie on the normal of that
-    hyperplane exactly.
+    count as one. Returns their unit normals (m, D), and for each sample, shape (n,), its hyperplane
+    (-1 for z = 0), the side it points to (-1 or 1), and how far it was moved onto that normal.
     """
     norms, units = split_lengths(Z)
     line, side, moved = np.full(len(Z), -1), np.ones(len(Z)), np.zeros(len(Z))
@@ -91,4 +89,4 @@ def bound_rounding(c: np.ndarray, Z: np.ndarray, power: int = 1) -> float:
     """
     n, D = Z.shape
     size = float(np.abs(c) @ split_lengths(Z)[0] ** power)
-    return 4 * (n + D + 32) * float(np.finfo(float).eps) * size + n * D * _TINY
+    return 4 * (n + D + 32) * EPS * size + n * D * _TINY

@@ -16,8 +16,7 @@ _TINY = 1e-300
 
 
 def bound_by_relaxation(Z: np.ndarray, c: np.ndarray, power: int = 1) -> float:
-    """Bound |sum_i c_i relu(u . z_i)^power| over unit u, by a quadratic relaxation of both signs;
-    for power 2, of either sign without the terms of the other.
+    """Bound |sum_i c_i relu(u . z_i)^power| over unit u; for power 2, by the terms of either sign.
 
     With relu(t) = (t + |t|)/2, the positive c are bounded by Cauchy-Schwarz, sum c |t_i| <= (C /
     tau + tau sum c t_i^2)/2 for every tau > 0 with C = sum c, and the negative ones by |t| >= t^2 /
@@ -40,13 +39,11 @@ def _bound_one_side(Z: np.ndarray, c: np.ndarray) -> float:
     shrink = np.divide(negative, norms, out=np.zeros_like(norms), where=norms > 0)
     plus, minus, linear = (Z.T * positive) @ Z, (Z.T * shrink) @ Z, 0.5 * (c @ Z)
     # Any tau is valid. The natural scale makes both terms of Cauchy-Schwarz equal.
-    best = np.inf
     scale = np.sqrt(total / max(np.linalg.norm(plus, 2), _TINY))
-    for tau in scale * np.logspace(-0.5, 1.0, _TEMPERATURES):
-        best = min(
-            best, 0.25 * total / tau + _bound_on_ball(0.25 * tau * plus - 0.5 * minus, linear)
-        )
-    return best
+    return min(
+        0.25 * total / tau + _bound_on_ball(0.25 * tau * plus - 0.5 * minus, linear)
+        for tau in scale * np.logspace(-0.5, 1.0, _TEMPERATURES)
+    )
 
 
 def _bound_on_ball(H: np.ndarray, h: np.ndarray) -> float:

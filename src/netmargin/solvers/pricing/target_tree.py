@@ -57,11 +57,9 @@ class Outcome(Enum):
 
 
 class TargetTree:
-    """The search for both signs of the sum over points X (n, D) with coefficients c (n,), grown as
-    far as time allows.
-
-    Where the outcome is PROVED, `upper_bound` is the target, or the largest bound of a leaf above
-    it; where it is REFUTED, the sum exceeds the target at the unit vector `neuron` (D,).
+    """The search for both signs of the sum over points X (n, D) with coefficients c (n,). Where it
+    ends PROVED, `upper_bound` is the target, or the largest bound of a leaf above it; where
+    REFUTED, the sum exceeds the target at the unit vector `neuron` (D,).
     """
 
     def __init__(self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1):
@@ -93,9 +91,7 @@ class TargetTree:
         return self._empty_share + 0.5 * sum(side.share for side in self._sides)
 
     def grow(self, deadline: float, most_nodes: float = np.inf) -> Outcome:
-        """Go on until the target is proved or refuted, to the deadline (time.monotonic), or for
-        about so many nodes.
-        """
+        """Go on until the outcome, to the deadline (time.monotonic), or for about so many nodes."""
         last = self.nodes + most_nodes
         with fitting_threads(0.0), _open_threads(self._threads) as apply:
             for side in self._sides:
@@ -142,8 +138,8 @@ class _Side:
         self.stack = [_make_root(self.terms)]
 
     def visit_groups(self, apply: Callable, deadline: float) -> None:
-        """Split the last open nodes, and keep the children that stay open; `apply` is `map` or
-        works like it. Groups whose turn comes after the deadline stay as they are.
+        """Split the last open nodes by `apply`, a function like `map`; those whose turn comes after
+        the deadline stay as they are.
         """
 
         def descend(group: Nodes) -> _Visit | None:
@@ -186,13 +182,11 @@ class _Side:
         return _Visit(len(nodes), children, stuck, solver)
 
     def _finish_leaves(self, solver: NodeDescent, nodes: Nodes) -> tuple[float, Nodes]:
-        """Take more steps at leaves; returns the largest bound that stays above the target, and the
-        others.
-        """
+        """Take more steps at leaves; returns the largest bound above the target, and the others."""
         leaf, stuck = nodes.branch < 0, -np.inf
         if leaf.any():
-            leaves, smoothing = nodes.select(leaf), _LEAF_SMOOTHING * self.target
-            left = solver.descend(leaves, _LEAF_STEPS, smoothing)
+            smoothing = _LEAF_SMOOTHING * self.target
+            left = solver.descend(nodes.select(leaf), _LEAF_STEPS, smoothing)
             stuck = max([stuck, *left.bound.tolist()])
         return stuck, nodes.select(~leaf)
 
@@ -217,7 +211,7 @@ def _make_root(terms: SignedTerms) -> Nodes:
 
 def _pop(stack: list[Nodes], count: int) -> Nodes:
     """Take up to `count` of the last nodes; a group is only split where it is too large."""
-    parts, taken = [stack.pop()], 0
+    parts = [stack.pop()]
     taken = len(parts[0])
     while stack and taken + len(stack[-1]) <= count:
         parts.append(stack.pop())
