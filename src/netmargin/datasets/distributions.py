@@ -22,12 +22,8 @@ def clusters(n: int = 256, d: int = 15, *, k: int = 3, seed: int = 0) -> tuple[T
 
     Parameters
     ----------
-    n : int, default 256
-        Number of samples.
-    d : int, default 15
-        Dimension of the inputs, at least 2.
-    k : int, default 3
-        Number of disks along each of the two coordinates.
+    n, d, k : int, default 256, 15 and 3
+        Numbers of samples, of coordinates (at least 2), and of disks along each of the first two.
     seed : int, default 0
         Seed of labels and samples.
 
@@ -66,17 +62,14 @@ def clusters(n: int = 256, d: int = 15, *, k: int = 3, seed: int = 0) -> tuple[T
 def gaussian_xor(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     """The XOR of two signs, hidden among normal coordinates.
 
-    (x_1, x_2) is uniform on the corners (+-1, +-1), y = x_1 x_2, and the other d - 2 coordinates
-    are N(0, 1). Four neurons reach a margin q_min / ||theta||^2 of 1 / (4 sqrt 2), by
-    |x_1 + x_2| - |x_1 - x_2| = 2 y; for d = 2 and all four corners that is the best. The kernel
-    margin F_2 falls with d.
+    (x_1, x_2) is uniform on (+-1, +-1), y = x_1 x_2, and the other coordinates are N(0, 1). Four
+    neurons reach a margin of 1 / (4 sqrt 2), by |x_1 + x_2| - |x_1 - x_2| = 2 y, the best for d = 2
+    and all four corners. The kernel margin F_2 falls with d.
 
     Parameters
     ----------
-    n : int
-        Number of samples.
-    d : int
-        Dimension of the inputs, at least 2.
+    n, d : int
+        Numbers of samples and of coordinates, the latter at least 2.
     seed : int, default 0
         Seed of the samples.
 
@@ -108,17 +101,14 @@ def gaussian_xor(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
 def hypercube(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Two axes that tell the class, hidden among random signs: kernels need d^2 samples for it.
 
-    (x_1, x_2, y) is (+-1, 0, +1) or (0, +-1, -1), each with probability 1/4; the other d - 2
-    coordinates are uniform on {-1, +1}. Four neurons reach a margin q_min / ||theta||^2 of 1/8, by
-    |x_1| - |x_2| = y; for d = 2 and all four points that is the best. Tangent kernels need about
-    d^2 samples.
+    (x_1, x_2, y) is (+-1, 0, +1) or (0, +-1, -1), each with probability 1/4; the other coordinates
+    are uniform on {-1, +1}. Four neurons reach a margin of 1/8, by |x_1| - |x_2| = y, the best for
+    d = 2 and all four points.
 
     Parameters
     ----------
-    n : int
-        Number of samples.
-    d : int
-        Dimension of the inputs, at least 2.
+    n, d : int
+        Numbers of samples and of coordinates, the latter at least 2.
     seed : int, default 0
         Seed of the samples.
 

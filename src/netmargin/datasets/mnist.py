@@ -70,14 +70,11 @@ def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, 
 def _read_files(*names: str) -> tuple[np.ndarray, ...] | None:
     """Contents of these files, all from one folder; None where no folder holds them all."""
     for folder in folders("mnist"):
-        found = [
-            next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None)
-            for name in names
-        ]
-        present = [path for path in found if path is not None]
-        if len(present) == len(names):
+        forms = [[folder / name, folder / f"{name}.gz"] for name in names]
+        if all(found := [[path for path in form if path.exists()] for form in forms]):
             return tuple(
-                _read_idx(path, _SHA256[name]) for path, name in zip(present, names, strict=True)
+                _read_idx(path, _SHA256[name])
+                for (path, *_), name in zip(found, names, strict=True)
             )
     return None
 

@@ -19,20 +19,17 @@ for; every further dimension doubles them.
 def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     """The parity of the first k signs, on the corners {-1, +1}^d / sqrt(d) of a cube.
 
-    y is the product of the signs of the first k coordinates; inputs have norm 1. The samples are
-    all 2^d corners, or n drawn from them. "Support-only": any distribution on the corners will do.
-    The best margin over all corners is `parity_margin(d, k)`.
+    y is the product of the signs of the first k coordinates; inputs have norm 1. The best margin
+    over all corners is `parity_margin(d, k)`.
 
     Parameters
     ----------
-    d : int
-        Dimension of the inputs.
-    k : int
-        Number of coordinates that count, at most d.
+    d, k : int
+        Numbers of coordinates, and of those that count.
     n : int or None, default None
-        Number of corners that are drawn, with replacement; all corners by default, for d <= 16.
+        Number of corners that are drawn, with replacement; all 2^d by default, for d <= 16.
     seed : int, default 0
-        Seed of the draws; the same seed gives the same samples.
+        Seed of the draws.
 
     Returns
     -------
@@ -81,10 +78,8 @@ def parity_margin(d: int, k: int, *, bias: bool = False) -> float:
 
     Parameters
     ----------
-    d : int
-        Dimension of the inputs.
-    k : int
-        Number of coordinates that count, at most d.
+    d, k : int
+        Numbers of coordinates, and of those that count.
     bias : bool, default False
         Whether the nets have a bias in the first layer; it is used for odd k only.
 

@@ -30,16 +30,14 @@ def teacher(
 
     Parameters
     ----------
-    n : int
-        Number of samples.
-    d : int, default 20
-        Dimension of the inputs, which are N(0, 1) in each coordinate.
+    n, d : int, the latter by default 20
+        Numbers of samples and of coordinates, which are N(0, 1).
     units : int, default 10
         Width of the teacher, whose weights are N(0, 1).
     margin : float, default 0.01
         Least |f(x)| of a sample; at least 0.
     seed : int, default 0
-        Seed of the teacher and of the samples; the same seed gives the same data.
+        Seed of the teacher and of the samples.
 
     Returns
     -------
@@ -87,10 +85,8 @@ def teacher_net(d: int = 20, *, units: int = 10, seed: int = 0) -> torch.nn.Sequ
 
     Parameters
     ----------
-    d : int, default 20
-        Dimension of the inputs.
-    units : int, default 10
-        Width of the net.
+    d, units : int, default 20 and 10
+        Numbers of inputs and of hidden units.
     seed : int, default 0
         Seed of its weights, which are N(0, 1).
 

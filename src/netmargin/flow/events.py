@@ -34,8 +34,7 @@ def violations(z: Tensor, gates: Tensor, pattern: Pattern) -> Tensor:
     First one entry per pre-activation, relative to the largest (-inf for sliding ones, which have
     no condition), then one per gate for its lower end, then one per gate for its upper end.
     """
-    active = torch.cat([a.reshape(-1) for a in pattern.active])
-    outside = torch.where(active, -z, z) / z.abs().max().clamp(min=1e-300) - _ON_KINK
+    outside = torch.where(pattern.flat(), -z, z) / z.abs().max().clamp(min=1e-300) - _ON_KINK
     outside[pattern.sliding] = -torch.inf
     return torch.cat([outside, -gates - _GATE_TOLERANCE, gates - 1 - _GATE_TOLERANCE])
 
@@ -82,7 +81,7 @@ def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, 
     arriving = (
         violations(velocity.z, velocity.kinks.gates, pattern)[: len(velocity.z)] > -2 * _ON_KINK
     )
-    was_active = torch.cat([a.reshape(-1) for a in pattern.active])
+    was_active = pattern.flat()
     slid = torch.zeros_like(was_active)
     slid[pattern.sliding] = True
     pattern = _change_pattern(
@@ -111,13 +110,9 @@ def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, 
             )
         if not leaving.any():
             return pattern, velocity
-        calls = torch.searchsorted(
-            torch.tensor([a.numel() for a in pattern.active], device=units.device).cumsum(0),
-            units,
-            right=True,
-        )
+        calls = pattern.sliding_calls()
         leaving = leaving & (calls == calls[leaving].min())
-        active = torch.cat([a.reshape(-1) for a in pattern.active])
+        active = pattern.flat()
         active[units[leaving]] = side[leaving]
         pattern = _change_pattern(pattern, units[~leaving], active)
 

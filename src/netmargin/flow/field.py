@@ -16,7 +16,7 @@ from ..nets.gates import Gates
 from ..nets.model import call_with
 from ..nets.net_on_samples import NetOnSamples
 from ..training.relative_loss import relative_gradient
-from .kinks import Kinks, Pattern, count_sliding_layers, find_gates, least_squares
+from .kinks import Kinks, Pattern, find_gates, least_squares
 
 _LEAST_NORM_SHARE = 1e-3
 """Where the flow passes near 0, steps are relative to this share of the first norm: small enough to
@@ -163,7 +163,7 @@ class FlowField:
             kinks = find_gates(free, normals * roots, forces, pull)
             # The pull on a unit also comes through sliding units of later layers, by as much as
             # their gates are open, which takes one more round per layer.
-            for _ in range(count_sliding_layers(pattern) - 1):
+            for _ in range(len(pattern.sliding_calls().unique()) - 1):
                 kinks = find_gates(
                     free,
                     normals * roots,
@@ -217,7 +217,7 @@ class FlowField:
     ) -> Tensor:
         """The gradient in the outputs of sliding units, (K,), with gates open by these shares."""
         self.evaluations += 1
-        factors = torch.cat([a.reshape(-1) for a in pattern.active]).to(shares.dtype)
+        factors = pattern.flat().to(shares.dtype)
         factors[pattern.sliding] = shares
         parts = factors.split([a.numel() for a in pattern.active])
         outputs, gates = self._forward(

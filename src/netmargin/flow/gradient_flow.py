@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -133,9 +134,19 @@ def gradient_flow(
     Source: Lyu and Li 2019, Section 4.1 and Lemma H.3; proximal steps are the minimizing movements
     of De Giorgi (1993).
     """
-    rules = _check_end(time, until)
-    _check_method(method, rtol, step_size, metric)
-    levels = _check_levels(levels)
+    check_number("time", time, above=0, optional=True)
+    if _is_empty(until) and time is None:
+        raise ArgumentError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
+    rules = [] if _is_empty(until) else as_stopping_rules(until)
+    check_choice("method", method, ("exact", "proximal"))
+    check_number("rtol", rtol, above=0, below=1)
+    check_number("step_size", step_size, above=0, at_most=1, optional=True)
+    if metric is not None and not (callable(metric) and method == "exact"):
+        raise ArgumentError(
+            'metric must be a function of the parameters by name, and method "exact": got'
+            f" {metric!r}, {method!r}"
+        )
+    levels = [] if _is_empty(levels) else check_numbers("levels", levels)
     check_flag("estimate_error", estimate_error)
     check_count("max_evaluations", max_evaluations)
     check_flag("progress", progress)
@@ -174,32 +185,6 @@ def _relative_distance(trajectory: Trajectory, finer: Trajectory) -> float:
     return float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
 
 
-def _check_method(method: str, rtol: float, step_size: float | None, metric: Metric | None) -> None:
-    """Raise ArgumentError where the method, or a parameter of it, cannot be used."""
-    check_choice("method", method, ("exact", "proximal"))
-    check_number("rtol", rtol, above=0, below=1)
-    check_number("step_size", step_size, above=0, at_most=1, optional=True)
-    if metric is not None and not (callable(metric) and method == "exact"):
-        raise ArgumentError(
-            'metric must be a function of the parameters by name, and method "exact": got'
-            f" {metric!r}, {method!r}"
-        )
-
-
-def _check_end(
-    time: float | None, until: StoppingRule | Sequence[StoppingRule]
-) -> list[StoppingRule]:
-    """The stopping rules as a list, which may be empty if there is a time. Raises ArgumentError."""
-    check_number("time", time, above=0, optional=True)
-    if not isinstance(until, (list, tuple)) or until:
-        return as_stopping_rules(until)
-    if time is None:
-        raise ArgumentError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
-    return []
-
-
-def _check_levels(levels: Sequence[float]) -> list[float]:
-    """The levels as numbers, of which there may be none. Raises ArgumentError."""
-    if isinstance(levels, (tuple, list)) and not levels:
-        return []
-    return check_numbers("levels", levels)
+def _is_empty(given: Any) -> bool:
+    """Whether a list or tuple holds nothing."""
+    return isinstance(given, (list, tuple)) and not given

@@ -30,6 +30,16 @@ class Pattern:
     active: list[Tensor]
     sliding: Tensor
 
+    def flat(self) -> Tensor:
+        """`active` of all calls in one vector."""
+        return torch.cat([a.reshape(-1) for a in self.active])
+
+    def sliding_calls(self) -> Tensor:
+        """The numbers of the ReLU calls in which units slide, (K,)."""
+        sizes = [a.numel() for a in self.active]
+        ends = torch.tensor(sizes, device=self.sliding.device).cumsum(0)
+        return torch.searchsorted(ends, self.sliding, right=True)
+
 
 @dataclass(frozen=True)
 class Kinks:
@@ -91,11 +101,3 @@ def find_gates(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> K
         columns @ bounded - normals.T @ forces
     ) <= _RELATIVE_TIE * torch.linalg.vector_norm(free)
     return Kinks(convex, rising, bounded if same else gates, bounded)
-
-
-def count_sliding_layers(pattern: Pattern) -> int:
-    """The number of ReLU calls in which units slide."""
-    ends = torch.tensor([a.numel() for a in pattern.active], device=pattern.sliding.device).cumsum(
-        0
-    )
-    return len(torch.unique(torch.searchsorted(ends, pattern.sliding, right=True)))

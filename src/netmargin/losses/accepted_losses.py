@@ -56,14 +56,8 @@ def as_loss(loss: Any) -> Loss:
         return CrossEntropy()
     if isinstance(loss, str):
         if loss not in BY_NAME:
-            raise ArgumentError(
-                " ".join(
-                    filter(
-                        None,
-                        (f"loss must be {_WANTED}; got {loss!r}.", suggest_word(loss, BY_NAME)),
-                    )
-                )
-            )
+            said = f"loss must be {_WANTED}; got {loss!r}. {suggest_word(loss, BY_NAME)}"
+            raise ArgumentError(said.rstrip())
         return BY_NAME[loss]
     if type(loss) in _OF_TORCH:
         return _read_torch_loss(loss)
@@ -80,18 +74,14 @@ def as_loss(loss: Any) -> Loss:
 
 def _read_torch_loss(loss: nn.Module) -> Loss:
     """Our counterpart of a loss of torch; ArgumentError where its options change the margin."""
-    own, usual = vars(loss), vars(type(loss)())
+    given, usual = (vars(x) | x._buffers for x in (loss, type(loss)()))  # weights are buffers
     # ignore_index drops samples, and a margin is at stake for each of them; the reduction only
     # scales the loss.
-    names = ("weight", "pos_weight", "label_smoothing", "ignore_index", "reduction")
-    given = {**own, **loss._buffers}  # weights are buffers
-    default = {**usual, **dict.fromkeys(("weight", "pos_weight"))}
-    for name in names:
-        value = given.get(name)
-        if isinstance(value, Tensor) or value != default.get(name):
-            shown = (
-                f"a tensor of {value.numel()} weights" if isinstance(value, Tensor) else repr(value)
-            )
+    for name in ("weight", "pos_weight", "label_smoothing", "ignore_index", "reduction"):
+        value: Any = given.get(name)
+        held = isinstance(value, Tensor)
+        if held or value != usual.get(name):
+            shown = f"a tensor of {value.numel()} weights" if held else repr(value)
             raise ArgumentError(
                 f"loss: {type(loss).__name__} with {name}={shown} is not the loss of a margin that"
                 f" this library knows. Pass {type(loss).__name__}() with its default options."

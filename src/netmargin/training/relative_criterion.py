@@ -5,6 +5,7 @@ the loss underflows.
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -91,27 +92,13 @@ class RelativeLoss(nn.Module):
     >>> criterion.log_loss, loss.item(), net.weight.grad.item()
     (-5000.0, 1.0, -1.0)
 
-    A net of two layers takes Adam at 1e-3:
-
-    >>> X, y = nm.datasets.digits(limit=50)
-    >>> _ = torch.manual_seed(0)
-    >>> net, criterion = nm.models.mlp([64, 32, 10]), nm.RelativeLoss()
-    >>> optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    >>> for epoch in range(300):
-    ...     optimizer.zero_grad()
-    ...     criterion(net(X), y).backward()
-    ...     optimizer.step()
-    ...     _ = criterion.rescale()
-    >>> (net(X).argmax(1) == y).all().item(), criterion.log_loss < -7
-    (True, True)
-
     Source: Lyu and Li 2019, Appendix K.
     """
 
     log_scale: float | None
     log_loss: float | None
-    _epoch: tuple[float, float]
-    _epoch_samples: int
+    _epoch: tuple[np.ndarray, int]
+    """The natural logs of the sums of the losses and of their squares, and the number of losses."""
 
     def __init__(self, loss: Loss | str | nn.Module | None = None):
         super().__init__()
@@ -143,14 +130,16 @@ class RelativeLoss(nn.Module):
         log_sum = log_loss(self.loss, outputs, targets)
         log_mean = log_sum - math.log(len(y))
         self.log_loss = log_mean.item()
+        log_squares = torch.logsumexp(-2 * self.loss.f(soft), 0).item()
+        batch = np.array([log_sum.item(), log_squares]), len(y)
         scale = self.log_scale
         if scale is None:
-            scale = self._find_first_scale(log_sum.item(), *outputs.shape)
+            # While training, the same in all processes.
+            first = _add([batch] if not self.training else gather_from_processes(batch))
+            mean = logspace.log_mean(float(first[0][0]), first[1])
+            scale = initial_log_scale(self.loss, mean, max(outputs.shape[1], 2))
         if self.training:
-            self.log_scale = scale
-            log_squares = float(torch.logsumexp(-2 * self.loss.f(soft), 0))
-            self._epoch = _add_logs(self._epoch, (log_sum.item(), log_squares))
-            self._epoch_samples += len(y)
+            self.log_scale, self._epoch = scale, _add([self._epoch, batch])
         if logspace.scaled_ratio(1.0, scale - self.log_loss) == math.inf:
             raise DivergenceError(
                 f"The loss of this batch is e^{self.log_loss:.6g}, and the scale e^"
@@ -176,12 +165,13 @@ class RelativeLoss(nn.Module):
 
     def _end_epoch(self) -> float:
         """The log of the mean loss since the last call. Raises DivergenceError where it jumped."""
-        log_mean, log_mean_square, n = _means_over_processes(self._epoch, self._epoch_samples)
+        sums, n = _add(gather_from_processes(self._epoch))
         if not n:
             raise ArgumentError(
                 "rescale() takes the mean loss of the batches since the last call, and there were"
                 " none in training mode. Call it after an epoch, or give log_mean_loss."
             )
+        log_mean, log_mean_square = (logspace.log_mean(float(total), n) for total in sums)
         # One loss that is all of the mean leaves a variance of n - 1 times its square.
         variance = max(math.exp(min(log_mean_square - 2 * log_mean, math.log(n))) - 1, 0.0)
         error = _DEVIATIONS * math.sqrt(variance / n)
@@ -202,8 +192,8 @@ class RelativeLoss(nn.Module):
         return log_mean
 
     def _forget_epoch(self) -> None:
-        """Begin the next epoch: logs of the sums of losses and of their squares, and samples."""
-        self._epoch, self._epoch_samples = (-math.inf, -math.inf), 0
+        """Begin the next epoch."""
+        self._epoch = np.full(2, -math.inf), 0
 
     def get_extra_state(self) -> Tensor:
         """F as a float64 tensor, NaN before the first batch."""
@@ -217,28 +207,7 @@ class RelativeLoss(nn.Module):
         self.log_scale = None if math.isnan(scale) else scale
         self._lowest = math.inf if math.isnan(scale) else scale
 
-    def _find_first_scale(self, log_sum: float, n: int, outputs: int) -> float:
-        """F of the first batch, the same in all processes that train."""
-        mean = logspace.log_mean(log_sum, n)
-        if self.training:
-            mean, *_ = _means_over_processes((log_sum, -math.inf), n)
-        return initial_log_scale(self.loss, mean, max(outputs, 2))
 
-
-_LogSums = tuple[float, float]
-"""The natural logs of a sum of losses and of that of their squares."""
-
-
-def _add_logs(first: _LogSums, second: _LogSums) -> _LogSums:
-    """The logs of the sums of both."""
-    return logspace.log_add(first[0], second[0]), logspace.log_add(first[1], second[1])
-
-
-def _means_over_processes(sums: _LogSums, n: int) -> tuple[float, float, int]:
-    """The logs of the means of n losses and squares in each process, and the number of all."""
-    total, samples = (-math.inf, -math.inf), 0
-    for part, count in gather_from_processes((sums, n)):
-        total, samples = _add_logs(total, part), samples + count
-    if not samples:
-        return (*total, 0)
-    return logspace.log_mean(total[0], samples), logspace.log_mean(total[1], samples), samples
+def _add(parts: list[tuple[np.ndarray, int]]) -> tuple[np.ndarray, int]:
+    """The logs of sums, and the number of samples, of all parts together."""
+    return np.logaddexp.reduce([logs for logs, _ in parts]), sum(count for _, count in parts)

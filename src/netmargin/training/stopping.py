@@ -27,9 +27,9 @@ class StoppingRule(ABC):
     def reached(self, rows: list[dict]) -> str | None:
         """A sentence that says why training is over, or None."""
 
-    @abstractmethod
     def epochs_left(self, rows: list[dict]) -> float | None:
-        """An estimate of the epochs still to come, or None where there is none yet."""
+        """An estimate of the epochs still to come, or None where the rows do not tell."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,6 @@ class Separated(StoppingRule):
     def reached(self, rows):
         """A sentence once the smallest margin is positive, else None."""
         return "all samples are correct" if rows[-1]["q_min"] > 0 else None
-
-    def epochs_left(self, rows):
-        """None, as the rows do not tell."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -161,10 +157,6 @@ class MarginGrowthBelow(StoppingRule):
             if growth < self.ratio
             else None
         )
-
-    def epochs_left(self, rows):
-        """None, as the rows do not tell."""
-        return None
 
 
 def rows_to(rows: list[dict], key: str, goal: float) -> float | None:
