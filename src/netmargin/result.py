@@ -98,36 +98,16 @@ def judge_bracket(
     Every solver asks here, so that the same bracket has the same status everywhere. What a search
     believes counts for nothing: only what is attained and what is proved.
 
-    Parameters
-    ----------
-    bracket : Bracket
-        The value that is attained and the bound that is proved, in order of size. The upper end of
-        a least norm is infinite where no function was found; both ends are, where there is none.
-    tol : float
-        The largest gap of a certified answer.
-    ended : Status, default STALLED
-        Why the search ended; it is the status of an answer that is not certified.
-    zero : float, optional
-        For margins: the largest bound that proves that nothing separates the samples. It is 0 for
-        data that are taken as they are: there only a proof in exact arithmetic counts, and the
+    bracket : the value that is attained and the bound that is proved, in order of size. The upper
+        end of a least norm is infinite where no function was found; both are where there is none.
+    tol : the largest gap of a certified answer.
+    ended : why the search ended, the status of an answer that is not certified. Ctrl-C is told
+        whatever the bracket is, as it is meant for the caller too, and nothing is certified then.
+    zero : for margins, the largest bound that proves that nothing separates the samples. It is 0
+        for data that are taken as they are: there only a proof in exact arithmetic counts, and the
         bound is 0 then. It is above 0 only for a kernel matrix that the caller computed, by as much
         as the rounding of its entries K_ij, 2^-52 of the root of K_ii K_jj, may make of 0: 2^-26
         times sum_n p_n K_nn^(1/2), which samples without weight p do not change.
-
-    Returns
-    -------
-    tuple of Status and bool
-        The status, and whether the bracket is proved to be within the tolerance. Ctrl-C is told
-        whatever the bracket is, as it is meant for the caller too, and nothing is certified then.
-
-    Examples
-    --------
-    >>> from netmargin.result import Bracket, Status, judge_bracket
-    >>> judge_bracket(Bracket(1.0, 1.0 + 1e-9), 1e-6)[0].name
-    'OPTIMAL'
-    >>> status, certified = judge_bracket(Bracket(0.5, 1.0), 1e-6, ended=Status.TIME_LIMIT)
-    >>> status.name, certified
-    ('TIME_LIMIT', False)
     """
     if ended is Status.INTERRUPTED:
         return ended, False
@@ -148,18 +128,15 @@ def judge_bracket(
 
 
 _ENDS = {
-    "margin": Certainty.MEASURED,
-    "upper_bound": Certainty.PROVED,
-    "objective": Certainty.MEASURED,
-    "norm": Certainty.MEASURED,
-    "lower_bound": Certainty.PROVED,
+    "margin": (Certainty.MEASURED, ROUND_HALF_EVEN),
+    "upper_bound": (Certainty.PROVED, ROUND_CEILING),
+    "objective": (Certainty.MEASURED, ROUND_HALF_EVEN),
+    "norm": (Certainty.MEASURED, ROUND_HALF_EVEN),
+    "lower_bound": (Certainty.PROVED, ROUND_FLOOR),
 }
-"""Fields that are ends of brackets: attained by what is returned, or proved by the dual weights."""
-_ROUNDINGS = dict.fromkeys(_ENDS, ROUND_HALF_EVEN) | {
-    "upper_bound": ROUND_CEILING,
-    "lower_bound": ROUND_FLOOR,
-}
-"""How tables round them: a bound must not be cut."""
+"""Fields that are ends of brackets, attained by what is returned or proved by the dual weights; and
+how they are rounded: a bound must not be cut.
+"""
 
 
 class Solution(Record, ABC):
@@ -191,11 +168,10 @@ class Solution(Record, ABC):
 
     def _table(self) -> Table:
         """Both ends of the bracket: which is attained, and which is proved by the dual weights."""
-        ends = {name: getattr(self, name, None) for name in _ENDS}
         rows = [
-            (name.replace("_", " "), (number(end, _ROUNDINGS[name]), _ENDS[name]))
-            for name, end in ends.items()
-            if isinstance(end, float)
+            (name.replace("_", " "), (number(getattr(self, name), rounding), certainty))
+            for name, (certainty, rounding) in _ENDS.items()
+            if isinstance(getattr(self, name, None), float)
         ]
         others = (
             ("gap", number(self.gap)),

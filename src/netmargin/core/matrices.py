@@ -11,7 +11,9 @@ from .caller import warn_caller
 from .saved_records import Record
 
 EPS = 2.0**-52
-"""Twice what rounding to float64 changes, relative to a number."""
+"""Twice what rounding to float64 changes, relative to a number; that covers what is of second order
+(Higham 2002, 3.1).
+"""
 LEAST = 2.0**-1074
 """The least float64 above 0: what underflows is off by less."""
 _MANY_SAMPLES = 5_000

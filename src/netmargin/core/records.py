@@ -101,34 +101,11 @@ class Table:
 
 
 def short_repr(record: Any, *names: str) -> str:
-    """Return one line about a record, for its `__repr__`.
+    """One line of at most 300 characters about a record, for its `__repr__`.
 
-    Parameters
-    ----------
-    record : object
-        An instance of a dataclass.
-    *names : str
-        Attributes and properties to show, the important ones first. By default all fields that are
-        numbers, words or None; arrays and lists show their shape or length; other objects and
-        private fields are left out.
-
-    Returns
-    -------
-    str
-        At most 300 characters without a line break; what does not fit is left out, the last names
-        first.
-
-    Examples
-    --------
-    >>> import dataclasses, numpy
-    >>> @dataclasses.dataclass
-    ... class Found:
-    ...     margin: float
-    ...     status: str
-    ...     dual: numpy.ndarray
-    ...     __repr__ = short_repr
-    >>> Found(0.123456789, "optimal", numpy.zeros((60, 2)))
-    <Found margin=0.123457 status='optimal' dual: 60 x 2>
+    It shows the attributes that are named, the important ones first, or all public fields that are
+    numbers, words or None. Arrays and lists show their shape or length; what does not fit is left
+    out.
     """
     shown = names or [
         field.name for field in dataclasses.fields(record) if not field.name.startswith("_")
@@ -184,11 +161,6 @@ def number(value: float | None, rounding: str = ROUND_HALF_EVEN) -> str:
 
     What is proved is rounded away from what is not: lower bounds with `decimal.ROUND_FLOOR`, upper
     ones with `decimal.ROUND_CEILING`.
-
-    Examples
-    --------
-    >>> number(0.123456), number(-2.0), number(None), number(0.123456, "ROUND_FLOOR")
-    ('0.1235', '−2', '–', '0.1234')
     """
     if value is None:
         return "–"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core.arguments import check_flag, check_seed
+from ..core.records import values_of
 from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from ..nets.accepted_models import check_model
@@ -281,22 +282,9 @@ class Homogeneity(Record):
 
     def to_dict(self) -> dict:
         """Return the answer as JSON-ready values; fractions become floats."""
-        return {
-            "kind": self.kind.name.lower(),
-            "order": None if self.order is None else float(self.order),
-            "groups": {name: float(exponent) for name, exponent in self.groups.items()},
-            "members": {name: list(names) for name, names in self.members.items()},
-            "blockers": [
-                {"module": b.module, "reason": b.reason, "replacement": b.replacement}
-                for b in self.blockers
-            ],
-            "evidence": self.evidence.name.lower(),
-            "quasi_exponents": (
-                None
-                if self.quasi_exponents is None
-                else {name: float(weight) for name, weight in self.quasi_exponents.items()}
-            ),
-            "deviation": self.deviation,
-            "samples": self.samples,
-            "notes": list(self.notes),
-        }
+        return (
+            {"kind": self.kind.name.lower(), "evidence": self.evidence.name.lower()}
+            | values_of(self, "order", "groups", "members", "quasi_exponents", "deviation")
+            | values_of(self, "samples", "notes")
+            | {"blockers": [values_of(b, "module", "reason", "replacement") for b in self.blockers]}
+        )

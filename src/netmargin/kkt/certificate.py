@@ -60,9 +60,8 @@ class KKTCertificate(Record):
         The smallest margin of the net itself.
     q_rounding : float
         The share of q_min by which the rounding of float64 may change it: 32 times what random
-        changes of weights and inputs by a part of 2^-52 do. That is measured, not proved: what a
-        forward adds by itself, and what two uses of one parameter round differently, is not seen.
-        Multipliers and delta are no more accurate.
+        changes of weights and inputs by a part of 2^-52 do, which is measured, not proved (see
+        `kkt/rounding.py`). Multipliers and delta are no more accurate.
     constraints : int64 tensor, (m, 2)
         Sample and class of the constraints with positive multipliers (class -1 for a net with one
         output), largest multiplier first.

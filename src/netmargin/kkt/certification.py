@@ -50,14 +50,12 @@ def certify(
     y_n, or y_n Phi for a net with one output. Its KKT points are the limit directions of gradient
     flow. Everything is computed in float64 at theta~ = theta / q_min^{1/L}, whose smallest s is 1.
 
-    The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem on the
-    inner products of constraint gradients, whose linear term is L s by Euler's theorem. Constraints
-    near the margin enter first, then those that lower epsilon most, until the rest are proved not
-    to matter: with residual r = theta~ - sum lambda h, the vector r - tau theta~, tau = max <r, h>
-    / (L s), is feasible in the dual, and bounds every epsilon from below. This is proved but for
-    rounding, which is measured, and allowed for 32 times over. A smallest margin that rounding may
-    turn into 0 is refused. Ctrl-C ends the search: the smallest epsilon so far and the bound that
-    was proved last are returned, with `Status.INTERRUPTED`.
+    The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem.
+    Constraints near the margin enter first, then those that lower epsilon most, until the rest are
+    proved not to matter: with residual r = theta~ - sum lambda h, the vector r - tau theta~, tau =
+    max <r, h> / (L s), is feasible in the dual, and bounds every epsilon from below. This is proved
+    but for rounding, which is measured, and allowed for 32 times over. Ctrl-C returns the smallest
+    epsilon so far and the bound that was proved last, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -68,11 +66,10 @@ def certify(
         Inputs of shape (n, ...) and n labels; batches are read once and held in memory. Inputs by
         name, such as a dict with `labels`, are read as well: see docs/inputs.md.
     norm : {"global", "layers", "partial"}, default "global"
-        "global" is the norm of all parameters. "layers" is the problem with the product of layer
-        norms instead, which is (P) after the layers of a multi-homogeneous net are rescaled to
-        ||W_i||^2 proportional to k_i (a KKT point is balanced like that). "partial" is min
-        ||w||^2 / 2 over the parameters w with positive exponent only; in the others the gradient of
-        the Lagrangian is to vanish.
+        "global" is the norm of all parameters. "layers" is the product of layer norms instead, or
+        (P) after the layers of a multi-homogeneous net are rescaled to ||W_i||^2 proportional to
+        k_i (a KKT point is balanced like that). "partial" is min ||w||^2 / 2 over the parameters w
+        with positive exponent only; in the others the gradient of the Lagrangian is to vanish.
     loss : Loss, str, torch.nn.Module or None, default None
         The loss of which the alignment and the multipliers of Lemma C.8 are reported; None is
         cross-entropy (logistic for one output).
@@ -85,8 +82,7 @@ def certify(
     max_constraints : int, default 2000
         The number of constraints that may take part; memory and time grow with its square.
     batch_size : int, default 64
-        Samples per pass in float64, twice as many in float32. More take more memory and are seldom
-        quicker.
+        Samples per pass in float64, twice as many in float32. More are seldom quicker.
     seed : int, default 0
         Seed of the random points within the radius.
     progress : bool, default True

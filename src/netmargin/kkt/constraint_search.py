@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.matrices import EPS
 from ..core.progress import Progress
 from ..errors import ModelError
 from ..nets.gradients import StoredGradients
@@ -18,7 +19,7 @@ from .certificate import Completeness
 from .constraint_subset import ConstraintSubset
 from .multipliers import multipliers
 from .problem import Problem, inner_product, norm_of, require_in_range
-from .rounding import CLOSE, DRAWS, ROUNDOFF, Reach, draw_changes
+from .rounding import CLOSE, DRAWS, Reach, draw_changes
 from .slopes import Slopes, Vector
 
 _INITIAL_CONSTRAINTS = 800
@@ -290,7 +291,7 @@ class ConstraintSearch:
         # products are off by at most n roundings of their terms.
         square = problem.norm * problem.norm
         inner, length = inner_product(problem.target, residual), norm_of(residual) ** 2
-        rounding = ROUNDOFF * (8 + sum(p.numel() for p in residual.values()))
+        rounding = EPS * (8 + sum(p.numel() for p in residual.values()))
         above = inner - worst * square
         above -= rounding * (math.sqrt(length * square) + 2 * worst * square)
         below = length - 2 * worst * inner + worst**2 * square

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..core.matrices import EPS
 from ..nets.named_inputs import map_floating
 
-ROUNDOFF = 2.0**-52
-"""Twice the unit roundoff of float64, which covers what is of second order (Higham 2002, 3.1)."""
 _PART = 2.0**-26
 """What numbers are off by: far above rounding, and its square is below it."""
 _ALLOWANCE = 32
@@ -63,7 +62,7 @@ def allow_for_rounding(spread: Tensor, sizes: Tensor | float) -> Tensor:
 
     sizes : of the largest numbers whose difference they are.
     """
-    errors = ROUNDOFF * (_ALLOWANCE / _PART * spread + _LEAST_ROUNDINGS * sizes)
+    errors = EPS * (_ALLOWANCE / _PART * spread + _LEAST_ROUNDINGS * sizes)
     return errors.nan_to_num(nan=0.0, posinf=torch.inf)  # where there is no constraint
 
 

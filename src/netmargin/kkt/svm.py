@@ -59,9 +59,7 @@ def tangent_svm(
 
     min ||v||^2 / 2 subject to <grad s_nj, v> >= 1, without intercept, over the constraints of
     smallest s at theta~ = theta / q_min^{1/L}. At a KKT point theta~ of the max-margin problem v is
-    theta~ / L. For a net with one output the kernel <grad s, grad s'> is the labelled empirical
-    tangent kernel. Ctrl-C once the gradients are there returns the v of equal dual weights, with
-    `Status.INTERRUPTED`.
+    theta~ / L. For a net with one output the kernel is the labelled empirical tangent kernel.
 
     Parameters
     ----------

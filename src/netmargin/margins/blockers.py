@@ -10,16 +10,7 @@ _SHOWN_MODULES = 3
 
 
 def group_blockers(blockers: Iterable[Blocker]) -> list[str]:
-    """One text for each kind of blocker, with the number of modules and the names of some.
-
-    Examples
-    --------
-    >>> bias = "bias {!r} scales differently from the signal it is added to"
-    >>> found = [Blocker(f"layers.{i}", bias.format(f"{i}.bias"), "bias=False") for i in range(9)]
-    >>> group_blockers(found)
-    ['9 modules (layers.0, layers.1, ..., layers.8): its bias scales differently from the signal \
-it is added to. Instead: bias=False']
-    """
+    """One text for each kind of blocker, with the number of modules and the names of some."""
     kinds: dict[str, list[Blocker]] = {}
     for blocker in blockers:
         # The name of a parameter is all that differs within a kind.

@@ -49,16 +49,15 @@ def compare(
     """Compare several nets, or checkpoints of one, on the same data, and say which differences are
     real.
 
-    What chooses between nets is held-out data: the error with its interval; z = mean q / std q,
-    which ranks nets that were trained by one loss as well as the error on one and a half to four
-    times as many labels (it does not estimate the error); and the margin-weighted error, which
-    ranks nets of different kinds as well. On training data it is the 25% quantile of the input
-    margins, for nets of one architecture, trained in one way, that both fit the data.
+    What chooses between nets is held-out data: the error; z = mean q / std q, which ranks nets that
+    were trained by one loss as well as the error on one and a half to four times as many labels (it
+    does not estimate the error); and the margin-weighted error, which ranks nets of different
+    kinds as well. On training data it is the 25% quantile of the input margins, for nets of one
+    architecture, trained in one way, that both fit the data.
 
-    A difference is real if its 95% interval, which takes both nets on the same samples, leaves out
-    0 and no note says why the number does not compare these nets: label smoothing and other changes
-    of calibration move all of these but the error and leave the answers as they are. So z and the
-    margin-weighted error are real where the error says the same, and of input margins none is.
+    A difference is real if its 95% interval leaves out 0, and no note says why the number does not
+    compare these nets: changes of calibration, such as label smoothing, move all but the error. So
+    z and the margin-weighted error are real where the error says the same, input margins never.
 
     Parameters
     ----------
@@ -74,8 +73,7 @@ def compare(
     batch_size : int, default 200
         Samples per pass when data is a pair.
     input_margins : bool, default True
-        Whether input margins are measured on the training data, with one backward pass per class
-        and batch. Nets of token numbers have none: False.
+        Whether input margins are measured on the training data. Nets of token numbers have none.
     class_names : sequence of str or None, default None
         Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True

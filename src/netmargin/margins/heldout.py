@@ -10,11 +10,7 @@ _SHOWN_CLASSES = 3
 
 
 def error_interval(wrong: int, n: int) -> tuple[float, float]:
-    """Bounds of the error rate after `wrong` errors in n samples, with confidence 95%.
-
-    The interval of Clopper and Pearson: it never covers less than it says, and is [0, 3.7/n] after
-    no error.
-    """
+    """Bounds of the error rate after `wrong` errors in n samples (Clopper and Pearson)."""
     from scipy.stats import binomtest  # late: scipy.stats takes half a second to load
 
     found = binomtest(wrong, n).proportion_ci(CONFIDENCE, method="exact")
@@ -22,11 +18,7 @@ def error_interval(wrong: int, n: int) -> tuple[float, float]:
 
 
 def z_score(q: Tensor) -> float | None:
-    """The mean of the margins over their standard deviation; None where all are equal.
-
-    It ranks nets by what they do on held-out data. It does not estimate the error: margins are not
-    normal.
-    """
+    """The mean of the margins over their standard deviation; None where all are equal."""
     # The largest margin may be beyond what float64 can square.
     q = q / (q.abs().max() or 1.0)
     spread = q.std(correction=0).item()

@@ -150,10 +150,10 @@ def input_margins(
 
     The distance is d_n = min over classes j of s_nj / ||grad_x s_nj||_2 with the score gaps s_nj =
     Phi_{y_n}(x_n) - Phi_j(x_n): where the boundary would be if the scores were linear around x_n.
-    It is exact for linear nets, needs no homogeneity, and does not change when the scores, or the
-    parameters of a homogeneous net, are rescaled. It takes one forward pass and one backward pass
-    per rival class and batch, in evaluation mode, on the model's device and in its dtype; the model
-    is not changed.
+    It is exact for linear nets, needs no homogeneity, and does not change when the scores are
+    rescaled. It takes one forward pass and one backward pass per rival class and batch, in
+    evaluation mode; the model is not changed. It is no bound: `robustness` gives bounds from below
+    and above. The scores of a sample must not depend on the other samples of its batch.
 
     Parameters
     ----------
@@ -167,10 +167,9 @@ def input_margins(
         A module of the model, in whose output distances are measured in place of the input. Models
         of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.
     rivals : int or None, default None
-        How many classes to look at per sample, those with the largest scores first. None is all:
-        exact, with C - 1 backward passes. With 1,000 classes 10 rivals take a hundredth of the time
-        and d_n can only be too large; `headroom` then says by how much a gradient that was left out
-        would have to exceed those seen to make it smaller.
+        How many classes to look at per sample, those with the largest scores first; None is all.
+        With 1,000 classes 10 rivals take a hundredth of the time, and d_n can only be too large:
+        `headroom` says how large gradients that were left out must be to make it smaller.
     batch_size : int, default 100
         Samples per pass when data is a pair.
     class_names : sequence of str or None, default None
@@ -196,13 +195,6 @@ def input_margins(
     ArgumentError
         The layer is no module of the model, or does not run once and return one row per sample;
         another argument cannot be used.
-
-    Notes
-    -----
-    `robustness` answers the same question with bounds: its `lower` is never above the true
-    distance and its `upper` never below. d_n is neither: it is above or below the true distance as
-    the boundary curves, costs C backward passes, and equals it for linear nets. The scores of a
-    sample must not depend on the other samples of its batch.
 
     Examples
     --------

@@ -41,10 +41,10 @@ def measure(
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
-    Margins q are raw scores; the report divides them by ||theta||^L, by prod ||W_i||^{k_i} or by
-    the norm of the scaled part. The net runs in evaluation mode, without gradients, on its own
-    device and in its own dtype; margins are float64 on the CPU. Every module is left in the mode
-    it was in. Data are streamed: what is kept per sample is its margin and its class (16 bytes).
+    `report.summary()` says in words what the numbers mean. Margins q are raw scores; the report
+    divides them by what the size of the weights explains. The net runs in evaluation mode, on its
+    own device and in its own dtype, and is as it was afterwards. Data are streamed: what is kept
+    per sample is its margin and its class (16 bytes).
 
     Parameters
     ----------
@@ -69,33 +69,31 @@ def measure(
         Whether the statistics that BatchNorm stores follow the parameters, as `analyse` takes it.
     class_names : sequence of str or None, default None
         Names of the classes in the order of the class indices (of two classes, that of label -1 or
-        0 first). The report keeps them, and its tables and its summary show them in place of
-        numbers.
+        0 first), which tables and summaries show in place of numbers.
 
     Returns
     -------
     MarginReport
-        Margins q of shape (N,), the summed log-loss, norms, and every normalized margin that the
-        homogeneity of the net allows; `report.margins` is the table of them.
+        Margins q of shape (N,), float64, the summed log-loss, and `report.margins`, every
+        normalized margin that the homogeneity of the net allows.
 
     Raises
     ------
     DataError
-        If data are empty, NaN or infinite, labels are of the wrong kind or number, or the model
+        Data are empty, NaN or infinite, labels are of the wrong kind or number, or the model
         rejects the inputs.
     ModelError
-        If the model is no module or has no parameters, its parameters are all zero or not finite,
-        or its outputs have a wrong shape.
+        The model is no module or has no parameters, its parameters are all zero or not finite, or
+        its outputs have a wrong shape.
     NonFiniteOutputError
-        If its outputs, or the loss of them, are NaN or infinite.
+        Its outputs, or the loss of them, are NaN or infinite.
     ArgumentError
-        If another argument cannot be used.
+        Another argument cannot be used.
 
     Notes
     -----
-    A model with noise in evaluation mode is measured with a warning: its margins are those of one
-    draw. So is one that ends in a softmax or a sigmoid, whose outputs are probabilities; the
-    warning says what to pass instead, and `summary` repeats it.
+    A model that draws random numbers in evaluation mode, or ends in a softmax or a sigmoid, is
+    measured with a warning.
 
     Examples
     --------

@@ -16,12 +16,7 @@ def log_quasi_norm(
 ) -> tuple[float | None, str]:
     """The a* by which quasi-homogeneous margins are divided, as e^{a*}; or None and the reason.
 
-    With exponents lambda_g such that f(psi_a(theta)) = e^a f(theta), where psi_a multiplies group g
-    by e^{a lambda_g}, there is one a* at which psi_{-a*}(theta) has norm 1. Its margin q_min
-    e^{-a*} does not change along psi, and is q_min / ||theta||^L where all exponents are 1 / L.
-    squares : ||theta_g||^2 by the name of the parameter.
-
-    Source: beyond the papers; the symmetry is that of Kunin et al. 2023.
+    `MarginReport.margins` says what a* is. squares : ||theta_g||^2 by the name of the parameter.
     """
     exponents = homogeneity.quasi_exponents
     if not exponents:

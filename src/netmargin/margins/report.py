@@ -230,22 +230,8 @@ class MarginReport(Record):
         """Describe the report on a page of text that assumes none of the papers.
 
         It keeps apart how sure the net is of its data, and how far optimization has come, which
-        does not compare nets.
-
-        Parameters
-        ----------
-        heldout : MarginReport or None, default None
-            What `measure` returned for the same net on labelled samples that it was not trained on.
-
-        Returns
-        -------
-        str
-            The page.
-
-        Raises
-        ------
-        ArgumentError
-            If `heldout` is something else.
+        does not compare nets. `heldout`, where given, is what `measure` returned for the same net
+        on labelled samples that it was not trained on; ArgumentError for anything else.
         """
         check_instance(
             "heldout", heldout, MarginReport, "what nm.measure(model, data) returned", optional=True

@@ -34,8 +34,7 @@ def describe_samples(q: Tensor, log10_loss: float, loss: Loss) -> list[Row]:
             _measured(f"{_show_loss(log10_loss)}, log10 {log10_loss:.3f}"),
         ),
         "The margin of a sample is the score of its class, before any softmax, minus the best other"
-        " score (with one output: the score times the label, 1 or -1). It is negative where the net"
-        " is wrong. The net was measured in evaluation mode, and is as it was.",
+        " score (with one output: the score times the label, 1 or -1); negative where it is wrong.",
     ]
 
 
@@ -56,10 +55,9 @@ def describe_certainty(
         ]
         found.append(
             "A quarter of the samples turn to another class when they are moved by the 25% quantile"
-            " or less in the worst direction, in the units of the inputs (negative: wrong already)."
-            " It is an estimate by slopes, no guarantee. Larger is surer. On training data it tells"
-            " which net generalizes better only for nets of one architecture, trained in one way,"
-            f" that both fit them (error below 1%{_too_many(q)})."
+            " in the worst direction, in the units of the inputs: an estimate by slopes, no"
+            " guarantee. On training data it compares only nets of one architecture, trained in one"
+            f" way, that both fit them (error below 1%{_too_many(q)})."
         )
     return found + _list_class_errors(q, labels, names)
 
@@ -89,17 +87,15 @@ def describe_heldout(
         ("error of new data", f"{low:.2%} to {high:.2%} (95%)"),
         *_list_class_errors(q, labels, names),
         ("z = mean margin / standard deviation", _measured(number(z))),
-        "Of the margins over the samples; larger is better. It tells nets apart as reliably as the"
-        " error on one and a half to four times as many labels would; it is neither an error rate"
-        " nor a test statistic.",
+        "Larger is better. It tells nets apart as the error on one and a half to four times as many"
+        " labels would; it is neither an error rate nor a test statistic.",
         (
             "margin-weighted error",
             _measured("–" if weighted is None else f"{100 * weighted:.2f}%"),
         ),
-        "The size of the margins of wrong samples, as a share of that of all: small where wrong"
-        " samples are close calls. Smaller is better; it is no error rate either. Where these three"
-        " disagree about two nets, nm.compare(models, train, heldout) says which differences are"
-        " more than chance.",
+        "The share of wrong samples in the sizes of all margins: small where they are close calls."
+        " Where these three disagree about two nets, nm.compare(models, train, heldout) says which"
+        " differences are more than chance.",
     ]
 
 
@@ -132,8 +128,7 @@ def describe_optimization(
     elif wrong:
         found.append(
             "The quotients of q_min by what the size of the weights explains (report.margins) are"
-            " negative until then, and say little. A net need not get there: held-out samples say"
-            " whether more training helps."
+            " negative until then, and say little. Held-out samples say if more training helps."
         )
         found += _describe_order(rows, homogeneity)
     else:
@@ -191,10 +186,9 @@ def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
 def _explain_smoothed(loss: Loss, log_loss: float) -> str:
     """What the smoothed margin is, and why it is negative where it is."""
     text = (
-        "Smoothed: computed from the loss, so that all samples count, the nearest ones most. It is"
-        " never above the smallest margin, and meets it late. Once it is positive, and divided by"
-        " the norm of all weights, it never falls along gradient flow; in SGD, also that of"
-        " nm.train, it rises on the whole."
+        "Smoothed: computed from the loss, so that all samples count, the nearest ones most; never"
+        " above the smallest margin. Once positive, and over the norm of all weights, it never"
+        " falls along gradient flow; in SGD it rises on the whole."
     )
     at_boundary = loss.log_sum([0.0])
     if log_loss > at_boundary:
