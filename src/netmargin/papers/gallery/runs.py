@@ -135,9 +135,10 @@ def _definition(value: Any, seen: list) -> str:
     )
 
 
+@functools.cache
 def _read_syntax(value: Any) -> str:
     """The code of a function or class as its syntax tree has it: layout and docstrings are left
-    out, so that they can change without computing all runs again.
+    out, so that they can change without computing all runs again; read once, for hundreds of runs.
     """
     tree = _parse_module(value.__module__)
     if inspect.isclass(value):
