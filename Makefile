@@ -2,33 +2,39 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=loadgroup
+# One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.  Each
+# process takes half of the files and then what the other has left, so that few fixtures are made twice.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=worksteal
 
-.PHONY: demo test test-slow test-nightly test-integrations check-all bench docs lint lint-page charts lock clean
+.PHONY: demo test test-quick test-slow test-nightly test-integrations check-all bench docs lint lint-page charts lock clean
 
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
 	$(BIN)/netmargin page runs/demo --radii 16
 
-test: .venv/ready lint
-	$(PYTEST)
+# The linters beside the tests: each is one process, and so is each half of the tests.
+test: .venv/ready
+	$(MAKE) --jobs=2 lint test-quick
 
-# What takes more than some seconds: all figures, the quick ledger, kills, long flows; about 10 minutes.
-test-slow: .venv/ready
-	$(PYTEST) -m "slow and not integrations and not nightly"
+test-quick: .venv/ready
+	$(PYTEST) --ignore=tests/integrations
+
+# What takes more than some seconds: figures, the quick ledger, kills, long flows, pages in a browser; and Lightning,
+# transformers, Dask and skops themselves, in the same call, as collecting the tests takes long.
+test-slow: .venv/integrations-ready
+	$(PYTEST) -m "(slow or integrations) and not nightly"
 
 # What takes longer than what it adds to a smaller test of its kind.
 test-nightly: .venv/ready
 	$(PYTEST) -m nightly
 
-# Lightning, transformers and Dask themselves, with runs of two processes; about a minute after their installation.
+# Of these, the frameworks alone.
 test-integrations: .venv/integrations-ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m integrations tests/integrations tests/test_docs.py
 
 # Everything, hours: the site, the tests with other random numbers, ten minutes of the judge in exact
 # arithmetic, all mutations, the whole ledger.
-check-all: test test-slow test-nightly test-integrations docs
+check-all: test test-slow test-nightly docs
 	NETMARGIN_TEST_SEED=1 $(PYTEST) -m "not integrations"
 	$(BIN)/python -m tests.exact --instances 1000000 --seconds 600 --jobs 2
 	$(BIN)/python -m tests.mutations

@@ -2,24 +2,12 @@ import os
 import random
 import signal
 
-import hypothesis
-import numpy as np
 import pytest
-import torch
-
-import netmargin as nm
-
-# Several threads of torch and BLAS in each of several processes wait for one another, and tests take ten times as long.
-os.environ["OMP_NUM_THREADS"] = "1"  # of processes that tests start
-torch.set_num_threads(1)
 
 # Every test draws the same numbers whichever tests run before it, beside it or without it: with other numbers in
 # each run, a net that a test trains fails it once in thirty runs, and nobody can repeat that.  `make check-all`
 # asks for other numbers, as a test that holds for one seed only is none.
 SEED = int(os.environ.get("NETMARGIN_TEST_SEED", "0"))
-hypothesis.settings.register_profile("same examples in every run", derandomize=True)
-if not SEED:
-    hypothesis.settings.load_profile("same examples in every run")
 
 # Scripts that tests start in processes of their own; looking for examples in them would import what they need.
 collect_ignore_glob = ["integrations/*_run.py"]
@@ -30,7 +18,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config):
+    """Prepare the libraries; not where other processes run the tests, which wait for this one."""
+    if config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    import hypothesis
+    import torch
+
+    # Several threads of torch and BLAS in each of several processes wait for one another, and tests take ten times
+    # as long.
+    os.environ["OMP_NUM_THREADS"] = "1"  # of processes that tests start
+    torch.set_num_threads(1)
+    hypothesis.settings.register_profile("same examples in every run", derandomize=True)
+    if not SEED:
+        hypothesis.settings.load_profile("same examples in every run")
+
+
 def seed_generators():
+    import numpy as np
+    import torch
+
     random.seed(SEED)
     np.random.seed(SEED)
     torch.manual_seed(SEED)
@@ -49,6 +56,8 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def digits():
     """200 digits in float64, all classes."""
+    import netmargin as nm
+
     X, y = nm.datasets.digits(limit=200)
     return X.double(), y
 
@@ -56,6 +65,10 @@ def digits():
 @pytest.fixture(scope="session")
 def separated(digits):
     """A ReLU net that classifies `digits` correctly."""
+    import torch
+
+    import netmargin as nm
+
     torch.manual_seed(0)
     model = nm.models.mlp([64, 32, 10]).double()
     nm.train(model, digits, until=nm.LogLossBelow(-3), progress=False)
@@ -68,7 +81,3 @@ def pytest_collection_modifyitems(items):
         cases = tuple(case for mark in item.iter_markers("slow_cases") for case in mark.args)
         if cases and item.name.partition("[")[2].startswith(cases):
             item.add_marker(pytest.mark.slow)
-        # Figures that share runs go to one process (pytest-xdist 3.8 forgets that with pytest 9.2: its issue 1386;
-        # each process then computes the runs, which only takes longer).
-        if item.nodeid.startswith("tests/test_papers.py"):
-            item.add_marker(pytest.mark.xdist_group("test_papers.py"))

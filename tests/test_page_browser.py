@@ -25,8 +25,7 @@ from tests.page_fixture import (
     table_page,
 )
 
-# One browser for all: its start takes a second.
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.slow  # seconds for the browser and its pages
 
 WIDTHS = (320, 390, 640, 1280)
 
@@ -95,7 +94,6 @@ KINDS = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, name):
     with open_page(browser, files[name], width=320) as tab:
@@ -507,7 +505,6 @@ def test_nothing_can_leave_the_page(browser, files):
     tab.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["full", "table", "labels"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, files, name, scheme):
