@@ -1,9 +1,9 @@
 """Every public function with odd arguments: `python -m tests.fuzz --calls 10000` counts what comes
 out.
 
-A door is a function with a good call. Any of its arguments may be replaced by anything: what comes
-out must be an answer, or an error of netmargin (or a ValueError) that names the argument.
-tests/test_arguments.py tries each argument of each door with each odd value.
+An entry point is a function with a good call. Any of its arguments may be replaced by anything: what
+comes out must be an answer, or an error of netmargin (or a ValueError) that names the argument.
+tests/test_arguments.py tries the arguments of each with odd values, one at a time.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ ODD = {
     "data with text for labels": (X, ["cat", "dog"] * 4),
     "a shuffled loader": DataLoader(TensorDataset(X, Y), batch_size=3, shuffle=True),
 }
-"""What people give by mistake; every argument of every door is tried with each."""
+"""What people give by mistake."""
 
 FRESH: dict[str, Callable[[], Any]] = {
     "a generator": lambda: (i for i in range(3)),
@@ -109,7 +109,7 @@ ABOUT_MODEL_OR_DATA = ("model", "models", "data", "heldout", "x", "X", "X2", "y"
 
 
 @dataclass(frozen=True)
-class Door:
+class EntryPoint:
     """A public function under its public name, and a good call of it.
 
     arguments : by name.
@@ -120,7 +120,7 @@ class Door:
     name: str
     function: Callable
     arguments: dict[str, Any]
-    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: dict[str, tuple[str, ...]]
 
     def call(self, **changed: Any) -> Any:
         """The good call with some arguments changed."""
@@ -156,6 +156,13 @@ def _runs() -> Any:
     )
 
 
+def entry(
+    name: str, function: Callable, /, *, left_out: dict | None = None, **arguments: Any
+) -> EntryPoint:
+    """An entry point, its good call written as a call."""
+    return EntryPoint(name, function, arguments, left_out or {})
+
+
 def _fitted(estimator: type) -> Callable:
     return lambda X, y, **parameters: estimator(**parameters).fit(X, y)
 
@@ -172,353 +179,340 @@ def _rule(rule: type) -> Callable:
     )
 
 
-def measuring() -> list[Door]:
-    """Models and data looked at."""
+def measuring() -> list[EntryPoint]:
+    """What measures models and data."""
     return [
-        Door("analyse", nm.analyse, {"model": NET, "x": X}),
-        Door(
+        entry("analyse", nm.analyse, model=NET, x=X),
+        entry(
             "measure",
             nm.measure,
-            {
-                "model": NET,
-                "data": DATA,
-                "loss": None,
-                "batch_size": 3,
-                "homogeneity": None,
-                "input_margins": False,
-            },
+            model=NET,
+            data=DATA,
+            loss=None,
+            batch_size=3,
+            homogeneity=None,
+            input_margins=False,
         ),
-        Door(
+        entry(
             "input_margins",
             nm.input_margins,
-            {
-                "model": NET,
-                "data": DATA,
-                "layer": None,
-                "rivals": None,
-                "batch_size": 3,
-                "progress": False,
-            },
+            model=NET,
+            data=DATA,
+            layer=None,
+            rivals=None,
+            batch_size=3,
+            progress=False,
         ),
-        Door(
+        entry(
             "compare",
             nm.compare,
-            {
-                "models": [NET, NET],
-                "data": DATA,
-                "heldout": None,
-                "loss": None,
-                "batch_size": 3,
-                "input_margins": True,
-                "progress": False,
-            },
+            models=[NET, NET],
+            data=DATA,
+            heldout=None,
+            loss=None,
+            batch_size=3,
+            input_margins=True,
+            progress=False,
         ),
-        Door(
+        entry(
             "certify",
             nm.certify,
-            {
-                "model": NET,
-                "data": DATA,
-                "norm": "global",
-                "loss": None,
-                "radius": 0.0,
-                "tol": 5e-3,
-                "max_constraints": 20,
-                "seed": 0,
-            },
+            model=NET,
+            data=DATA,
+            norm="global",
+            loss=None,
+            radius=0.0,
+            tol=5e-3,
+            max_constraints=20,
+            seed=0,
         ),
-        Door(
-            "tangent_svm",
-            nm.tangent_svm,
-            {"model": NET, "data": DATA, "norm": "global", "max_constraints": 20},
+        entry(
+            "tangent_svm", nm.tangent_svm, model=NET, data=DATA, norm="global", max_constraints=20
         ),
-        Door(
+        entry(
             "robustness",
             nm.robustness,
-            {
-                "model": NET,
-                "data": DATA,
-                "box": None,
-                "attacks": (),
-                "carlini_wagner_steps": 2,
-                "batch_size": 3,
-                "progress": False,
-            },
+            model=NET,
+            data=DATA,
+            box=None,
+            attacks=(),
+            carlini_wagner_steps=2,
+            batch_size=3,
+            progress=False,
         ),
-        Door("label_errors", nm.label_errors, {"data": DATA, "model": None, "seed": 0}),
-        Door("kernels.arc_cosine", nm.kernels.arc_cosine, {"X": X, "X2": None, "bias": True}),
-        Door(
-            "kernels.ntk",
-            nm.kernels.ntk,
-            {"X": X, "X2": None, "r_w": 1.0, "r_u": 1.0, "bias": False},
+        entry("label_errors", nm.label_errors, data=DATA, model=None, seed=0),
+        entry("kernels.arc_cosine", nm.kernels.arc_cosine, X=X, X2=None, bias=True),
+        entry("kernels.ntk", nm.kernels.ntk, X=X, X2=None, r_w=1.0, r_u=1.0, bias=False),
+        entry(
+            "kernels.random_features", nm.kernels.random_features, X=X, count=3, bias=True, seed=0
         ),
-        Door(
-            "kernels.random_features",
-            nm.kernels.random_features,
-            {"X": X, "count": 3, "bias": True, "seed": 0},
-        ),
-        Door(
-            "kernels.empirical_ntk",
-            nm.kernels.empirical_ntk,
-            {"model": NET, "X": X, "X2": None, "output": 0},
-        ),
+        entry("kernels.empirical_ntk", nm.kernels.empirical_ntk, model=NET, X=X, X2=None, output=0),
     ]
 
 
-def datasets_and_models() -> list[Door]:
+def datasets_and_models() -> list[EntryPoint]:
     """What samples and nets are made by."""
     data, models = nm.datasets, nm.models
     return [
-        Door("datasets.digits", data.digits, {"split": "test", "limit": 3}),
-        Door("datasets.clusters", data.clusters, {"n": 3, "d": 2, "k": 2, "seed": 0}),
-        Door("datasets.gaussian_xor", data.gaussian_xor, {"n": 3, "d": 2, "seed": 0}),
-        Door("datasets.hypercube", data.hypercube, {"n": 3, "d": 2, "seed": 0}),
-        Door(
+        entry("datasets.digits", data.digits, split="test", limit=3),
+        entry("datasets.clusters", data.clusters, n=3, d=2, k=2, seed=0),
+        entry("datasets.gaussian_xor", data.gaussian_xor, n=3, d=2, seed=0),
+        entry("datasets.hypercube", data.hypercube, n=3, d=2, seed=0),
+        entry(
             "datasets.teacher",
             data.teacher,
-            {"n": 3, "d": 2, "units": 2, "margin": 0.01, "seed": 0},
+            n=3,
+            d=2,
+            units=2,
+            margin=0.01,
+            seed=0,
             left_out={"margin": ("1.5", "2")},
         ),
-        Door("datasets.teacher_net", data.teacher_net, {"d": 2, "units": 2, "seed": 0}),
-        Door("datasets.parity", data.parity, {"d": 3, "k": 2, "n": None, "seed": 0}),
-        Door("datasets.parity_margin", data.parity_margin, {"d": 3, "k": 2, "bias": False}),
-        Door("datasets.alternating", data.alternating, {"n": 3}),
-        Door("models.mlp", models.mlp, {"widths": [2, 3, 1], "bias": "first", "power": 1}),
-        Door(
-            "models.mnist_cnn", models.mnist_cnn, {"bias": "first", "channels": (1, 2), "hidden": 3}
-        ),
-        Door("models.vgg", models.vgg, {"bias": "first", "width": 1}),
-        Door("models.wide_resnet", models.wide_resnet, {"depth": 10, "widen": 1}),
-        Door("models.ReLUPower", models.ReLUPower, {"power": 2}),
-        Door("models.SignedSum", models.SignedSum, {"signs": torch.ones(3)}),
+        entry("datasets.teacher_net", data.teacher_net, d=2, units=2, seed=0),
+        entry("datasets.parity", data.parity, d=3, k=2, n=None, seed=0),
+        entry("datasets.parity_margin", data.parity_margin, d=3, k=2, bias=False),
+        entry("datasets.alternating", data.alternating, n=3),
+        entry("models.mlp", models.mlp, widths=[2, 3, 1], bias="first", power=1),
+        entry("models.mnist_cnn", models.mnist_cnn, bias="first", channels=(1, 2), hidden=3),
+        entry("models.vgg", models.vgg, bias="first", width=1),
+        entry("models.wide_resnet", models.wide_resnet, depth=10, widen=1),
+        entry("models.ReLUPower", models.ReLUPower, power=2),
+        entry("models.SignedSum", models.SignedSum, signs=torch.ones(3)),
     ]
 
 
-def drawing() -> list[Door]:
+def drawing() -> list[EntryPoint]:
     """Figures, the ledger and the papers."""
     figures = nm.figures
     robust = nm.robustness(NET, DATA, attacks=(), progress=False)
     return [
-        Door(
+        entry(
             "figures.draw_run",
             figures.draw_run,
-            {"history": _history(), "report": _report(), "folder": FOLDER},
+            history=_history(),
+            report=_report(),
+            folder=FOLDER,
         ),
-        Door(
-            "figures.draw_data",
-            figures.draw_data,
-            {"X": X, "y": Y, "folder": FOLDER, "title": "data"},
-        ),
-        Door(
+        entry("figures.draw_data", figures.draw_data, X=X, y=Y, folder=FOLDER, title="data"),
+        entry(
             "figures.draw_robustness",
             figures.draw_robustness,
-            {"reports": {"net": robust}, "folder": FOLDER},
+            reports={"net": robust},
+            folder=FOLDER,
         ),
-        Door(
+        entry(
             "figures.draw_comparison",
             figures.draw_comparison,
-            {"comparison": nm.compare([NET, NET], DATA, progress=False), "folder": FOLDER},
+            comparison=nm.compare([NET, NET], DATA, progress=False),
+            folder=FOLDER,
         ),
-        Door(
+        entry(
             "figures.draw_certificate",
             figures.draw_certificate,
-            {"certificate": _certificate(), "X": X, "y": Y, "folder": FOLDER},
+            certificate=_certificate(),
+            X=X,
+            y=Y,
+            folder=FOLDER,
         ),
-        Door(
+        entry(
             "figures.draw_two_layer_runs",
             figures.draw_two_layer_runs,
-            {"runs": _runs(), "X": X, "y": Y, "folder": FOLDER, "optimum": None, "run": 0},
+            runs=_runs(),
+            X=X,
+            y=Y,
+            folder=FOLDER,
+            optimum=None,
+            run=0,
             left_out={"optimum": ("-1", "0", "-2.5"), "folder": ("a path",)},
         ),
-        Door(
+        entry(
             "theory.verify",
             nm.theory.verify,
-            {
-                "ids": "lyu-li/euler",
-                "quick": True,
-                "seed": 0,
-                "trials": [0],
-                "progress": False,
-                "watch": None,
-            },
+            ids="lyu-li/euler",
+            quick=True,
+            seed=0,
+            trials=[0],
+            progress=False,
+            watch=None,
             left_out={"ids": ("None",), "trials": ("None",), "watch": ("a class", *NETS)},
         ),
-        Door(
+        entry(
             "papers.reproduce",
             nm.papers.reproduce,
-            {
-                "id": "chizat-bach/fig2a",
-                "scale": "smoke",
-                "out": FOLDER,
-                "jobs": 1,
-                "progress": False,
-            },
+            id="chizat-bach/fig2a",
+            scale="smoke",
+            out=FOLDER,
+            jobs=1,
+            progress=False,
             left_out={"out": ("text", "a path"), "jobs": ("2",)},
         ),
-        Door("papers.figure", nm.papers.figure, {"id": "chizat-bach/fig2a"}),
-        Door(
-            "papers.status",
-            nm.papers.status,
-            {"id": "chizat-bach/fig2a", "scale": "smoke", "out": FOLDER},
-        ),
+        entry("papers.figure", nm.papers.figure, id="chizat-bach/fig2a"),
+        entry("papers.status", nm.papers.status, id="chizat-bach/fig2a", scale="smoke", out=FOLDER),
     ]
 
 
-def training() -> list[Door]:
+def training() -> list[EntryPoint]:
     """What moves the parameters of a net."""
     make = functools.partial(nm.models.mlp, [2, 16, 1])
     return [
-        Door(
+        entry(
             "train",
             lambda model, **given: nm.train(_fresh(model), **given),
-            {
-                "model": NET,
-                "data": DATA,
-                "until": nm.Epochs(2),
-                "lr": None,
-                "loss": None,
-                "batch_size": 3,
-                "seed": 0,
-                "checkpoint_dir": None,
-                "resume": "auto",
-                "checkpoint_seconds": 5.0,
-                "progress": False,
-            },
+            model=NET,
+            data=DATA,
+            until=nm.Epochs(2),
+            lr=None,
+            loss=None,
+            batch_size=3,
+            seed=0,
+            checkpoint_dir=None,
+            resume="auto",
+            checkpoint_seconds=5.0,
+            progress=False,
         ),
-        Door("Epochs", _rule(nm.Epochs), {"count": 2}),
-        Door("LogLossBelow", _rule(nm.LogLossBelow), {"log10": -1.0}),
-        Door("MarginGrowthBelow", _rule(nm.MarginGrowthBelow), {}),
-        Door(
+        entry("Epochs", _rule(nm.Epochs), count=2),
+        entry("LogLossBelow", _rule(nm.LogLossBelow), log10=-1.0),
+        entry("MarginGrowthBelow", _rule(nm.MarginGrowthBelow)),
+        entry(
             "maximize_margin",
             lambda model, **given: nm.maximize_margin(_fresh(model), **given),
-            {
-                "model": NET,
-                "data": DATA,
-                "temperatures": (0.1,),
-                "iterations": 2,
-                "multiplier_steps": 1,
-                "progress": False,
-            },
+            model=NET,
+            data=DATA,
+            temperatures=(0.1,),
+            iterations=2,
+            multiplier_steps=1,
+            progress=False,
         ),
-        Door(
+        entry(
             "regularization_path",
             nm.regularization_path,
-            {
-                "make_model": make,
-                "data": DATA,
-                "lambdas": [1e-2],
-                "r": 2.0,
-                "norm": "global",
-                "loss": None,
-                "starts": 1,
-                "iterations": 2,
-                "seed": 0,
-                "progress": False,
-            },
+            make_model=make,
+            data=DATA,
+            lambdas=[1e-2],
+            r=2.0,
+            norm="global",
+            loss=None,
+            starts=1,
+            iterations=2,
+            seed=0,
+            progress=False,
         ),
-        Door(
+        entry(
             "load_weights",
             lambda model, path: nm.load_weights(model, path),
-            {"model": NET, "path": FOLDER / "net.pt"},
+            model=NET,
+            path=FOLDER / "net.pt",
         ),
-        Door(
+        entry(
             "save_weights",
             lambda model, path: nm.save_weights(model, path),
-            {"model": NET, "path": FOLDER / "net.safetensors"},
+            model=NET,
+            path=FOLDER / "net.safetensors",
         ),
-        Door(
+        entry(
             "Watch",
             nm.Watch,
-            {
-                "model": NET,
-                "data": DATA,
-                "folder": None,
-                "every": 1,
-                "loss": None,
-                "batch_size": 3,
-                "state": None,
-            },
+            model=NET,
+            data=DATA,
+            folder=None,
+            every=1,
+            loss=None,
+            batch_size=3,
+            state=None,
         ),
-        Door("RelativeLoss", nm.RelativeLoss, {"loss": None}),
-        Door(
+        entry("RelativeLoss", nm.RelativeLoss, loss=None),
+        entry(
             "losses.Exponential",
             lambda power: nm.measure(NET, DATA, loss=nm.losses.Exponential(power)),
-            {"power": 1},
+            power=1,
         ),
     ]
 
 
-def flows() -> list[Door]:
+def flows() -> list[EntryPoint]:
     """Gradient flow."""
     return [
-        Door(
+        entry(
             "gradient_flow",
             nm.gradient_flow,
-            {
-                "model": NET,
-                "data": DATA,
-                "time": 0.1,
-                "until": (),
-                "loss": None,
-                "rtol": 1e-3,
-                "progress": False,
-            },
+            model=NET,
+            data=DATA,
+            time=0.1,
+            until=(),
+            loss=None,
+            rtol=1e-3,
+            progress=False,
         ),
-        Door(
+        entry(
             "flow.gradient_descent",
             lambda model, **given: nm.flow.gradient_descent(_fresh(model), **given),
-            {"model": NET, "data": DATA, "steps": 2, "rate": 0.1, "relative": 1.0},
+            model=NET,
+            data=DATA,
+            steps=2,
+            rate=0.1,
+            relative=1.0,
         ),
     ]
 
 
-def solving() -> list[Door]:
+def solving() -> list[EntryPoint]:
     """Solvers, estimators and bounds."""
     solvers, K = nm.solvers, nm.kernels.arc_cosine(X)
     pair = {"X": X, "y": Y}
     rules = {"bias": True, "tol": 1e-3, "time_limit": 2.0, "pricing": "auto", "seed": 0}
     return [
-        Door("f1_max_margin", solvers.f1_max_margin, pair | rules | {"progress": False}),
-        Door("f1_soft_margin", solvers.f1_soft_margin, pair | rules | {"C": 1.0}),
-        Door("f2_max_margin", solvers.f2_max_margin, pair | {"bias": True, "tol": 1e-3}),
-        Door("kernel_max_margin", solvers.kernel_max_margin, {"K": K, "y": Y, "tol": 1e-3}),
-        Door(
-            "kernel_soft_margin",
-            solvers.kernel_soft_margin,
-            {"K": K, "y": Y, "C": 1.0, "tol": 1e-3},
-        ),
-        Door("linear_max_margin", solvers.linear_max_margin, pair | {"bias": True, "tol": 1e-3}),
-        Door("ntk_max_margin", solvers.ntk_max_margin, pair | {"bias": True, "tol": 1e-3}),
-        Door(
+        entry("f1_max_margin", solvers.f1_max_margin, **pair, **rules, progress=False),
+        entry("f1_soft_margin", solvers.f1_soft_margin, **pair, **rules, C=1.0),
+        entry("f2_max_margin", solvers.f2_max_margin, **pair, bias=True, tol=1e-3),
+        entry("kernel_max_margin", solvers.kernel_max_margin, K=K, y=Y, tol=1e-3),
+        entry("kernel_soft_margin", solvers.kernel_soft_margin, K=K, y=Y, C=1.0, tol=1e-3),
+        entry("linear_max_margin", solvers.linear_max_margin, **pair, bias=True, tol=1e-3),
+        entry("ntk_max_margin", solvers.ntk_max_margin, **pair, bias=True, tol=1e-3),
+        entry(
             "min_norm_interpolation",
             solvers.min_norm_interpolation,
-            pair | {"norm": "l1", "bias": True, "time_limit": 2.0},
+            **pair,
+            norm="l1",
+            bias=True,
+            time_limit=2.0,
         ),
-        Door(
+        entry(
             "VariationNormClassifier",
             _fitted(nm.estimators.VariationNormClassifier),
-            pair | {"C": 1.0} | _as_in_scikit_learn(rules),
+            **pair,
+            C=1.0,
+            **_as_in_scikit_learn(rules),
         ),
-        Door(
+        entry(
             "VariationNormRegressor",
             _fitted(nm.estimators.VariationNormRegressor),
-            pair | {"alpha": 0.1} | _as_in_scikit_learn(rules),
+            **pair,
+            alpha=0.1,
+            **_as_in_scikit_learn(rules),
         ),
-        Door(
+        entry(
             "ReLUKernelClassifier",
             _fitted(nm.estimators.ReLUKernelClassifier),
-            {"X": X, "y": torch.arange(len(X)) % 3, "C": 1.0, "bias": True, "tol": 1e-3},
+            X=X,
+            y=torch.arange(len(X)) % 3,
+            C=1.0,
+            bias=True,
+            tol=1e-3,
         ),
-        Door(
+        entry(
             "NTKClassifier",
             _fitted(nm.estimators.NTKClassifier),
-            pair | {"C": 1.0, "r_w": 1.0, "r_u": 1.0, "tol": 1e-3},
+            **pair,
+            C=1.0,
+            r_w=1.0,
+            r_u=1.0,
+            tol=1e-3,
         ),
-        Door("interclass_distance", nm.bounds.interclass_distance, pair | {"r": 1}),
+        entry("interclass_distance", nm.bounds.interclass_distance, **pair, r=1),
     ]
 
 
-ROOMS: dict[str, Callable[[], list[Door]]] = {
+PACKAGES: dict[str, Callable[[], list[EntryPoint]]] = {
     "measuring": measuring,
     "datasets and models": datasets_and_models,
     "drawing": drawing,
@@ -528,12 +522,12 @@ ROOMS: dict[str, Callable[[], list[Door]]] = {
 }
 
 
-def foreign(door: Door, changed: dict[str, str]) -> str | None:
+def foreign(entry: EntryPoint, changed: dict[str, str]) -> str | None:
     """Why the outcome of a call with odd values, by argument, is not proper; None where it is an
     answer or a proper error.
     """
     try:
-        door.call(
+        entry.call(
             **{name: FRESH[odd]() if odd in FRESH else ODD[odd] for name, odd in changed.items()}
         )
     except (nm.NetmarginError, ValueError) as error:
@@ -547,7 +541,7 @@ def foreign(door: Door, changed: dict[str, str]) -> str | None:
             return f"{kind}: {type(error).__name__}: {said[:200]}"
     except TypeError as error:
         # scikit-learn's own checks of an estimator ask for a TypeError where X holds no numbers.
-        if not (door.name.endswith(("Classifier", "Regressor")) and {"X", "y"} & set(changed)):
+        if not (entry.name.endswith(("Classifier", "Regressor")) and {"X", "y"} & set(changed)):
             return f"foreign: TypeError: {str(error)[:200]}"
     except Exception as error:
         return f"foreign: {type(error).__name__}: {str(error)[:200]}"
@@ -578,25 +572,27 @@ _DRAWN = 20
 """Data sets that such calls are given."""
 
 
-def _call_oddly(door: Door, random: np.random.Generator) -> tuple[str, str | None]:
+def _call_oddly(entry: EntryPoint, random: np.random.Generator) -> tuple[str, str | None]:
     """What was called with one to three odd values, and why the outcome is not proper."""
-    count = min(len(door.arguments), random.integers(1, 4))
+    count = min(len(entry.arguments), random.integers(1, 4))
     odd = {}
-    for name in random.choice(list(door.arguments), count, replace=False):
-        allowed = [value for value in ODD_NAMES if value not in door.left_out.get(name, ())]
+    for name in random.choice(list(entry.arguments), count, replace=False):
+        allowed = [value for value in ODD_NAMES if value not in entry.left_out.get(name, ())]
         odd[str(name)] = str(random.choice(allowed))
-    return f"{door.name} {odd}: ", foreign(door, odd)
+    return f"{entry.name} {odd}: ", foreign(entry, odd)
 
 
 def main() -> None:
-    """Random calls: arguments of a random door are odd, or a data set comes in another form."""
+    """Random calls: arguments of a random entry point are odd, or a data set comes in another form."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rooms", nargs="*", choices=ROOMS, default=list(ROOMS))
+    parser.add_argument("--packages", nargs="*", choices=PACKAGES, default=list(PACKAGES))
     options = parser.parse_args()
     random = np.random.default_rng(options.seed)
-    doors = [door for room in options.rooms for door in ROOMS[room]() if door.arguments]
+    entries = [
+        entry for package in options.packages for entry in PACKAGES[package]() if entry.arguments
+    ]
     counts: collections.Counter[str] = collections.Counter()
     failures: collections.Counter[str] = collections.Counter()
     drawn = [draw_samples(options.seed + k, overwriting=k % 2 == 1) for k in range(_DRAWN)]
@@ -605,14 +601,14 @@ def main() -> None:
             function, form = str(random.choice(list(NUMBERS))), str(random.choice(list(FORMS)))
             where, why = "", describe_difference(function, drawn[random.integers(_DRAWN)], form)
         else:
-            where, why = _call_oddly(doors[random.integers(len(doors))], random)
+            where, why = _call_oddly(entries[random.integers(len(entries))], random)
         counts["proper" if why is None else why.split(":")[0]] += 1
         if why is not None:
             failures[f"{where}{why}"] += 1
     for failure, count in failures.most_common(40):
         print(f"{count:4} {failure}")
     print(
-        f"{options.calls} calls of {len(doors)} doors: "
+        f"{options.calls} calls of {len(entries)} entry points: "
         + ", ".join(f"{count} {name}" for name, count in counts.items())
     )
 
