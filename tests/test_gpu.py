@@ -28,7 +28,7 @@ def values(answer) -> list[torch.Tensor]:
     return [torch.as_tensor(value).detach().double().cpu() for value in answer]
 
 
-DOORS = {
+FUNCTIONS = {
     "analyse": lambda net, x, y: [nm.analyse(net, x).order],
     "measure": lambda net, x, y: [nm.measure(net, (x, y)).q],
     "input_margins": lambda net, x, y: [nm.input_margins(net, (x, y), progress=False).distances],
@@ -48,17 +48,19 @@ DOORS = {
     "gradient_flow": lambda net, x, y: [
         nm.gradient_flow(net, (x, y), time=0.01, progress=False).column("normalized_margin")
     ],
-    "robustness": lambda net, x, y: [nm.robustness(net, (x[:6], y[:6]), progress=False).lower],
+    "robustness": lambda net, x, y: [
+        nm.robustness(net, (x[:6], y[:6]), attacks=(), progress=False).lower
+    ],
     "empirical_ntk": lambda net, x, y: [nm.kernels.empirical_ntk(net, x)],
 }
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("door", DOORS)
-def test_answers_are_those_of_the_cpu(door, device):
-    expected = values(DOORS[door](copy.deepcopy(NET), X, Y))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_answers_are_those_of_the_cpu(name, device):
+    expected = values(FUNCTIONS[name](copy.deepcopy(NET), X, Y))
     # Data on either side: they go where the net lies.
     for x, y in ((X, Y), (X.to(device), Y.to(device))):
-        found = values(DOORS[door](copy.deepcopy(NET).to(device), x, y))
+        found = values(FUNCTIONS[name](copy.deepcopy(NET).to(device), x, y))
         for one, other in zip(found, expected, strict=True):
             assert torch.allclose(one, other, rtol=1e-6, atol=1e-9)

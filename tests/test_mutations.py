@@ -1,6 +1,7 @@
 """The tables of mutations fit the present source; one mutation of each package, killed."""
 
 import ast
+import functools
 import multiprocessing
 import os
 
@@ -12,6 +13,13 @@ from tests.mutations.mutation import TABLES as FILES, read_table
 from tests.mutations.running import REPOSITORY
 
 TABLES = {package: read_table(path) for package, path in FILES.items()}
+
+
+@functools.cache
+def read_tests(path):
+    """The names of the tests of a file."""
+    tree = ast.parse((REPOSITORY / path).read_text())
+    return {f.name for f in tree.body if isinstance(f, ast.FunctionDef)}
 
 
 @pytest.mark.parametrize("package", TABLES)
@@ -26,12 +34,9 @@ def test_every_mutation_applies(package):
         seen.add((mutation.file, mutation.old, mutation.new))
         if mutation.killed_by:
             path, _, name = mutation.killed_by.partition("::")
-            names = {
-                f.name
-                for f in ast.parse((REPOSITORY / path).read_text()).body
-                if isinstance(f, ast.FunctionDef)
-            }
-            assert name.partition("[")[0] in names, f"{mutation.killed_by} does not exist"
+            assert name.partition("[")[0] in read_tests(path), (
+                f"{mutation.killed_by} does not exist"
+            )
     assert all((REPOSITORY / target).exists() for target in TABLES[package][0])
 
 
@@ -43,6 +48,7 @@ def test_a_process_that_dies_before_its_tests_is_no_kill(monkeypatch, capfd):
     assert "__name__ == '__main__'" in capfd.readouterr().out
 
 
+@pytest.mark.slow  # a copy of the repository, and pytest on it
 def test_a_run_without_tests_is_no_kill(tmp_path):
     """As of a slow test, where slow ones are left out: five mutations once counted as killed."""
     with pytest.raises(ValueError, match="no test ran: .*NO_TESTS_COLLECTED"):

@@ -768,11 +768,11 @@ def test_bad_input(call, message):
         call()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_margins_of_narrow_nets(seed):
+@pytest.mark.slow_cases("4")
+@pytest.mark.parametrize(("n", "seed"), [(3, 0), (3, 1), (4, 0), (4, 1)])
+def test_margins_of_narrow_nets(n, seed):
     """Theorem 3.2: non-decreasing in the width, and from width n on that of any width."""
     random = np.random.default_rng(seed)
-    n = 4
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     y[0], y[1] = 1, -1
     nets = [nm.solvers.narrow_max_margin(X, y, m) for m in range(1, n + 2)]
