@@ -21,7 +21,7 @@ from .measurements import Measurements
 from .samples import count_as_it_is_samples, count_samples, find_inputs, is_expensive
 from .stored_statistics import describe_statistics
 from .trace import Trace
-from .validation import observe, settle
+from .validation import confirm_both, observe, settle
 from .vocabulary import Evidence
 
 
@@ -123,18 +123,19 @@ def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
     expensive = is_expensive(model, numbers)
     measured.measure_as_it_is_on(count_as_it_is_samples(numbers), expensive=expensive)
     del trace  # and with it all values of the pass, before more are computed
-    answer = settle(derivation, measured)
-    answer = replace(answer, notes=(*notes, *answer.notes))
     # Where only biases are in the way, the net without them is settled as well: margins of such
     # nets are measured like that (Lyu and Li 2019, J.1).
     without = derivation.bias_free
+    exact = confirm_both(derivation, without, measured) if without else None
+    answer = settle(derivation, measured, exact)
+    answer = replace(answer, notes=(*notes, *answer.notes))
     if (
         without is None
         or answer.evidence is Evidence.CONTRADICTED
         or not {b.bias for b in answer.blockers} <= set(without.ignored)  # epsilons block as well
     ):
         return answer
-    free = settle(without, measured)
+    free = settle(without, measured, exact)
     free = replace(free, notes=(free.bias_sentence, *notes, *free.notes))
     return replace(answer, _bias_free=free)
 

@@ -1,5 +1,6 @@
 """From degrees and constraints to an answer: the scalings that multiply outputs by a power of c."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -56,6 +57,17 @@ class Derivation:
         kept = tuple(n for n in self.names if n not in biases)
         constraints = tuple(c for c in self.constraints if c.bias not in biases)
         return replace(self, names=kept, constraints=constraints, ignored=tuple(sorted(biases)))
+
+    def let_biases_follow(self, factors: Mapping[str, float]) -> dict[str, float]:
+        """Factors of all parameters, with those that biases need which block the net: the powers
+        that the signals are multiplied by to which they are added.
+        """
+        followed = dict(factors)
+        for c in self.constraints:
+            if c.bias is not None:
+                signal = ((n, float(-e)) for n, e in c.difference.exponents.items() if n != c.bias)
+                followed[c.bias] = math.prod(factors.get(n, 1.0) ** e for n, e in signal)
+        return followed
 
     def counting(self, effects: Mapping[Epsilon, str]) -> "Derivation":
         """The derivation that no longer neglects these epsilons, with their effects in words."""

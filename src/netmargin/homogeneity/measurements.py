@@ -67,12 +67,17 @@ class Measurements:
         """Draw independent factors for the groups, far apart."""
         return draw_factors(answer, _DECADES, (self.seed, 0))
 
-    def measure_exact(self, answer: Claim) -> float:
-        """Measure the miss with epsilons made negligible and factors far apart."""
-        misses = []
+    def scale_as_claimed(self, answer: Claim) -> Scaling:
+        """Apply all that an answer claims: independent factors, and its quasi-exponents."""
         scalings = [self.draw_wide(answer)] if answer.order is not None else []
         if answer.quasi_exponents:
             scalings.append(scale_quasi(answer, FACTORS[0]))
+        return compose(scalings)
+
+    def measure_exact(self, answer: Claim, scaling: Scaling | None = None) -> float:
+        """Measure the miss with epsilons made negligible and factors far apart."""
+        misses = []
+        scaling = scaling or self.scale_as_claimed(answer)
         # Blank samples, or constant ones before a normalization, make outputs 0 or roundings large:
         # if the check fails on the samples given, generic ones near them decide.
         for self._blank in (False, True):
@@ -80,13 +85,13 @@ class Measurements:
             # A forward pass may refuse noisy samples, or this number of them.
             with suppress(RuntimeError, IndexError, ValueError):
                 probe = self._reuse_probe(answer, x, neglected=answer.guards, as_it_is=False)
-                misses.append(probe.miss(*compose(scalings)))
+                misses.append(probe.miss(*scaling))
                 if misses[-1] <= TOLERANCE:
                     break
         # No probe ran: the net takes the number of samples that was followed, and no other.
         if not misses and self.more is not self.traced:
             self.more = self._as_it_is = self.traced
-            return self.measure_exact(answer)
+            return self.measure_exact(answer, scaling)
         return min(misses, default=math.inf)
 
     def measure_deviation(self, answer: Claim, exact: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from .answer import Homogeneity
 from .degree import Epsilon, Unknown
 from .derivation import Derivation, layers_of
-from .group_scalings import read_groups, scale_groups, scale_quasi
+from .group_scalings import compose, read_groups, scale_groups, scale_quasi
 from .measurements import Measurements
 from .samples import count_samples
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
@@ -21,6 +21,24 @@ _MOST_BLAMED_ALONE = 8
 """Epsilons up to which each is measured alone, by two passes: a few usual layers hold as many. Of
 dozens all are blamed.
 """
+
+
+def confirm_both(
+    derivation: Derivation, without: Derivation, measured: Measurements
+) -> float | None:
+    """The miss of a net with epsilons made negligible, where it confirms the exponents of the net
+    with and `without` its biases at once; else None.
+
+    The net without them is the one whose biases are 0: what holds for all biases that are
+    multiplied by what their signals are holds for these.
+    """
+    answer, free = derivation.answer, without.answer
+    if free.order is None:
+        return None
+    factors, expected = measured.scale_as_claimed(free)
+    followed = derivation.let_biases_follow(factors), expected
+    exact = measured.measure_exact(answer, compose([followed, measured.scale_as_claimed(answer)]))
+    return exact if exact <= TOLERANCE else None
 
 
 def settle(
