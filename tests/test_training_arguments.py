@@ -110,7 +110,7 @@ WRONG = [
     (train, {"batch_size": 2.5}, "batch_size must be a whole number"),
     (train, {"seed": -1}, "seed must be"),
     (train, {"seed": 2**64}, "seed must be"),
-    (train, {"checkpoint_dir": 3}, "checkpoint_dir must be a folder"),
+    (train, {"checkpoint_dir": 3}, "checkpoint_dir must be a path"),
     (train, {"checkpoint_seconds": -1}, "checkpoint_seconds must be"),
     (train, {"resume": True}, 'resume must be "auto" or "never"'),
     (train, {"progress": "yes"}, "progress must be True or False"),

@@ -215,10 +215,8 @@ def _ascend(
 
 
 def _separate(model: nn.Module, samples: Arrays, progress: bool) -> tuple[int, Status]:
-    """Train by SGD until all margins are positive, if they are not.
-
-    Returns the number of sample gradients that this took, and FINISHED or INTERRUPTED. Raises
-    NotSeparatedError.
+    """Train until all margins are positive; return the sample gradients that it took, and how it
+    ended. Raises NotSeparatedError.
     """
     if measure(model, samples).q_min > 0:
         return 0, Status.FINISHED

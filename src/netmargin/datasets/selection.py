@@ -30,11 +30,7 @@ def check_split(split: str) -> str:
 def select(
     X: np.ndarray, y: np.ndarray, limit: int | None, *, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Return X / scale as float32 and y as int64, all samples or a class-balanced subset.
-
-    A subset holds the first samples of each class, in their original order. Raises ArgumentError
-    for a limit above the number of samples.
-    """
+    """Return X / scale as float32 and y as int64, of all samples or of the first of each class."""
     y = y.astype(np.int64)
     limit = check_count("limit", limit, optional=True)
     if limit is not None:
@@ -81,10 +77,7 @@ def check_content(content: np.ndarray, expected: str, what: str) -> None:
 
 
 def from_openml(name: str, version: int, advice: str) -> tuple[np.ndarray, np.ndarray]:
-    """Download (once) from OpenML through scikit-learn, as uint8 rows and labels.
-
-    Raises DataError, whose message gives `advice` on how to do without the network.
-    """
+    """Rows and labels from OpenML as uint8; DataError with `advice` where there is no network."""
     from sklearn.datasets import fetch_openml
 
     try:
@@ -99,10 +92,7 @@ def from_openml(name: str, version: int, advice: str) -> tuple[np.ndarray, np.nd
 
 
 def check_sizes(**given: tuple[int, int]) -> tuple[int, ...]:
-    """Return each number, given as (number, the least it may be) under its own name.
-
-    Raises ArgumentError, which names the one that is too small.
-    """
+    """Return each number, given as (number, least) by its name. Raises ArgumentError."""
     return tuple(check_count(name, value, at_least=least) for name, (value, least) in given.items())
 
 

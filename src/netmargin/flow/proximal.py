@@ -113,10 +113,7 @@ class ProximalFlow(FlowRun):
             self._record(theta, q, log_loss, alignment, 0)
 
     def _step(self, theta: Tensor, tau: float, moved: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Take one step from theta; return its end, the margins there and the log-loss there.
-
-        moved : the step before.
-        """
+        """Take one step from theta, after the step `moved`; return its end, with q and log-loss."""
         objective, put = self.objective, self.field.put
         put(theta)
         objective.look(wide=True)
@@ -186,10 +183,7 @@ class _LogLoss:
         self.left_out, self.evaluations = -math.inf, 0
 
     def look(self, *, wide: bool) -> tuple[Tensor, float]:
-        """Compute margins and log-loss over all samples, and how much weight is left out.
-
-        wide : first choose anew which samples carry weight.
-        """
+        """Margins and log-loss over all samples; `wide` chooses anew which of them carry weight."""
         with torch.no_grad():
             q, soft = margins(scores(self._twin, self._x), self._y)
         log_weights = self._loss.log_slope(soft)
@@ -202,10 +196,8 @@ class _LogLoss:
         return q, self._loss.log_sum(soft)
 
     def enter(self) -> None:
-        """Let the samples take part that carried weight at the last look.
-
-        None leaves, so that this happens finitely often in a step.
-        """
+        """Let the samples take part, too, that carried weight at the last look."""
+        # None leaves, so that this happens finitely often in a step.
         self._choose(self._carry | self._near)
 
     def _choose(self, carry: Tensor) -> None:

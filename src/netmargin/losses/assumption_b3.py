@@ -167,10 +167,7 @@ def _find_caveats(loss: _Loss) -> tuple[str, ...]:
 
 
 def find_flaw(loss: _Loss) -> str:
-    """The first contradiction between f, f', g and log(-l') at a few margins, in one sentence.
-
-    Empty where there is none.
-    """
+    """The first contradiction between f, f', g and log(-l') at a few margins, or ""."""
     probes = torch.tensor(_PROBES, dtype=torch.float64)
     return _compare_formulas(loss, torch.cat([loss.b_f + probes, -probes]), _TOLERANCE)
 

@@ -124,11 +124,8 @@ class Loss:
 
     @cached_property
     def flaw(self) -> str:
-        """The first contradiction between f, f' and g at a few margins, in one sentence.
-
-        Empty where they agree. Computed once for each loss: a loss whose derivative is another
-        one's would train without a word.
-        """
+        """The first contradiction between f, f' and g at a few margins, in one sentence, or ""."""
+        # Once for each loss: one whose derivative is another one's would train without a word.
         return find_flaw(self)
 
     def check_b3(self, *, largest_q: float = 1e4) -> B3Report:

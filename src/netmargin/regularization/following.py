@@ -56,10 +56,7 @@ def follow_path(
     seed: int,
     progress: bool,
 ) -> RegularizationPath:
-    """Minimize `make(model)` for one lambda after the other from every start, and keep the best.
-
-    Ctrl-C returns the rows so far.
-    """
+    """Minimize `make(model)` for one lambda after the other from every start, and keep the best."""
     ordered = sorted(set(check_numbers("lambdas", lambdas, above=0)), reverse=True)
     starts, iterations = check_count("starts", starts), check_count("iterations", iterations)
     seed, shown = check_seed(seed), check_flag("progress", progress)

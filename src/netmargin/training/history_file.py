@@ -52,10 +52,7 @@ class HistoryFile:
         return found[:rows]
 
     def append(self, row: dict, q: Tensor) -> None:
-        """Add a row, and the margins of all samples, after what could not be written before.
-
-        Raises CheckpointError.
-        """
+        """Add a row and the margins of all samples, after what could not be written before."""
         self._waiting += json_line(row).encode()
         if self._margins:
             self._margins.append(q)

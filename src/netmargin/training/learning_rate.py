@@ -235,10 +235,7 @@ class AnnealedLR(LearningRate):
 
 
 def as_learning_rate(lr: Any) -> LearningRate:
-    """The rule that a caller means: None is `LossBasedLR()`, a number a `ConstantLR` of it.
-
-    Raises ArgumentError for anything else that is no rule.
-    """
+    """The rule that a caller means: None is `LossBasedLR()`, a number a `ConstantLR` of it."""
     if lr is None:
         return LossBasedLR()
     if isinstance(lr, numbers.Real) and not isinstance(lr, bool):

@@ -1,7 +1,6 @@
 """Training past underflow: SGD on the loss relative to itself, epoch by epoch, with undo."""
 
 import copy
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
@@ -13,8 +12,8 @@ from ..core.arguments import (
     check_choice,
     check_count,
     check_flag,
-    check_instance,
     check_number,
+    check_path,
     check_seed,
 )
 from ..core.denormals import flush_denormals
@@ -154,7 +153,11 @@ def train(
     # A copy of the rule, which adapts: the caller's serves the next run, too.
     rate, chosen = copy.deepcopy(as_learning_rate(lr)), as_loss(loss)
     batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
-    checkpoint_seconds = _check_checkpointing(checkpoint_dir, checkpoint_seconds, resume)
+    folder = check_path("checkpoint_dir", checkpoint_dir, optional=True)
+    checkpoint_seconds = check_number(
+        "checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True
+    )
+    check_choice("resume", resume, ("auto", "never"))
     progress = check_flag("progress", progress)
     model, data = open_model_and_data(model, data, shuffled=True)
     if isinstance(data, Iterator):
@@ -162,15 +165,13 @@ def train(
             "Training reads the data once per epoch, and a generator can be read only once. Pass"
             " (X, y) or a DataLoader."
         )
-    margins = sample_margins(record_margins, checkpoint_dir, data, "checkpoint_dir")
+    margins = sample_margins(record_margins, folder, data, "checkpoint_dir")
     files = None
-    if checkpoint_dir is not None:
+    if folder:
         settings = describe_settings(
             model, data, loss=describe_loss(chosen), lr=repr(rate), batch_size=batch_size, seed=seed
         )
-        files = RunFiles(
-            checkpoint_dir, settings, every_seconds=checkpoint_seconds, margins=margins
-        )
+        files = RunFiles(folder, settings, checkpoint_seconds, margins)
     lock = files.locked() if files else nullcontext()
     # The lock comes first, so that a second process changes nothing before it is refused.
     with (
@@ -190,49 +191,29 @@ def train(
         try:
             with termination.interrupting():
                 _train_until(run, rules, display)
-        except OutOfMemoryError as error:
-            # The epoch is lost; what was accepted before is kept.
+        except (KeyboardInterrupt, OutOfMemoryError) as error:
+            # It may have come anywhere in an epoch.
             run.rewind()
-            run.save(now=True)
-            if files:
+            if isinstance(error, OutOfMemoryError):
+                if files is None:
+                    raise
                 raise OutOfMemoryError(
                     f"{error} The last accepted epoch is saved in {files.folder}; another batch"
                     " size is another run, which needs another folder."
                 ) from error
-            raise
-        except KeyboardInterrupt:
+            history = run.history
             how = "ended by SIGTERM" if termination.received else "interrupted"
-            return _end_early(run, how, checkpoint_dir, display)
+            history.status = Status.INTERRUPTED
+            history.message = f"{how} after epoch {len(history) - 1}"
+            if files:
+                history.message += f"; saved in {files.folder}; the same call goes on from there"
+            display.say(history.message)
+            if files:
+                raise Interrupted(history.message, history) from None
+            return history
         run.save(now=True)
         display.say(f"{describe_row(run.history.rows[-1])}: {run.history.message}")
     return run.history
-
-
-def _end_early(run: Run, how: str, folder: str | Path | None, display: Progress) -> History:
-    """Put an interrupted run back to its last accepted epoch, and save it.
-
-    Returns its history where there is no folder, and raises Interrupted where there is one.
-    """
-    # The signal may have come anywhere in an epoch: back to its beginning, also on disk.
-    run.rewind()
-    run.save(now=True)
-    history = run.history
-    history.status = Status.INTERRUPTED
-    history.message = f"{how} after epoch {history.rows[-1]['epoch']}"
-    if folder is not None:
-        history.message += f"; saved in {folder}; the same call goes on from there"
-    display.say(history.message)
-    if folder is not None:
-        raise Interrupted(history.message, history) from None
-    return history
-
-
-def _check_checkpointing(folder: object, seconds: float, resume: str) -> float:
-    """The least seconds between two checkpoints. Raises ArgumentError for what is out of range."""
-    kinds = (str, os.PathLike)
-    check_instance("checkpoint_dir", folder, kinds, 'a folder such as "runs/mine"', optional=True)
-    check_choice("resume", resume, ("auto", "never"))
-    return check_number("checkpoint_seconds", seconds, at_least=0, infinite=True)
 
 
 def _train_until(run: Run, rules: list[StoppingRule], display: Progress) -> None:

@@ -25,11 +25,8 @@ def descend(
     rate: float,
     shrinkage: float = 1.0,
 ) -> None:
-    """Take one step of gradient descent on the relative loss of a batch.
+    """Take one step on the relative loss of a batch, for arguments as `relative_gradient` has them.
 
-    y : signs (one output) or class indices, shape (N,).
-    log_scale : F, natural log.
-    rate : of the step on the relative loss.
     shrinkage : factor of the trained parameters before the step, 1 without weight decay.
     """
     model.zero_grad()
@@ -49,10 +46,7 @@ def descend(
 def relative_loss_and_slope(
     model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float
 ) -> tuple[float, float]:
-    """Compute R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it.
-
-    y : signs (one output) or class indices, shape (N,).
-    """
+    """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it."""
     outputs = scores(model, x)
     y = y.to(outputs.device)
     model.zero_grad()
@@ -67,17 +61,12 @@ def relative_loss_and_slope(
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:
-    """Compute the gradient of R_B = e^{-F} (1/|B|) sum_n l(q~_n) in the scores, in closed form.
+    """The gradient of R_B = e^{-F} (1/|B|) sum_n l(q~_n) in the scores (N, C), in closed form.
 
-    A step on R_B with rate alpha is a step on the mean batch loss with rate alpha e^{-F}; with F
-    the log of the mean training loss, every number involved is moderate however small the loss is.
-
-    outputs : scores (N, C) of a batch.
-    y : signs (C = 1) or class indices, shape (N,).
-    log_scale : F, natural log.
-
-    Returns a tensor like `outputs`. It is computed in float64, where the log of each sample's slope
-    has F subtracted before the exponential.
+    A step on R_B with rate alpha is a step on the mean batch loss with rate alpha e^{-F}; with
+    F = `log_scale` the log of the mean training loss, every number involved is moderate however
+    small the loss is: in float64, F is subtracted from the log of each sample's slope before the
+    exponential. y holds signs (C = 1) or class indices.
 
     Source: Lyu and Li 2019, Appendix K.2, without its batch-wide switch at margin 30.
     """
@@ -120,10 +109,8 @@ class _LogLoss(torch.autograd.Function):
 
 
 def initial_log_scale(loss: Loss, log_mean_loss: float, classes: int) -> float:
-    """The scale F before the first epoch.
-
-    That is the log of log C, the loss of a net that knows nothing, or the log of the net's own mean
-    loss if that is smaller. A loss whose slope grows with the loss itself starts from its own value
-    always: relative to log C its steps would overflow.
+    """The scale F before the first epoch: the log of log C, the loss of a net that knows nothing,
+    or that of the net's own mean loss if that is smaller.
     """
+    # A loss whose slope grows with itself would overflow in steps relative to log C.
     return min(log_mean_loss, math.log(math.log(classes))) if loss.bounded_slope else log_mean_loss

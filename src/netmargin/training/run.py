@@ -141,13 +141,12 @@ class Run:
                 tensor.copy_(self.kept["model"][name])
 
     def rewind(self) -> None:
-        """Put everything back to the last accepted epoch, the history on disk included, wherever
-        the run was interrupted.
-        """
+        """Put everything back to the last accepted epoch, also on disk, and save it."""
         self.undo()
         del self.history.rows[self.kept["epoch"] + 1 :]
         if self.files:
             self.files.history.begin(self.history.rows)
+        self.save(now=True)
 
     def save(self, *, now: bool = False) -> None:
         """Write the state after the last accepted epoch, if it is time or `now`."""
@@ -175,10 +174,7 @@ class Run:
         self.model.zero_grad()
 
     def _find_polyak_step(self) -> float:
-        """The smallest R_B / |grad R_B|^2 over batches B; infinite where all is flat.
-
-        R_B is the batch loss relative to the mean training loss.
-        """
+        """The smallest R_B / |grad R_B|^2, R_B the relative loss, over batches; or infinity."""
         labels, smallest = Labels(self.outputs), math.inf
         with in_mode(self.model, training=False):  # BatchNorm's statistics stay as they are
             for x, y in batches(self.data, self.batch_size, self.model):
@@ -193,11 +189,9 @@ class Run:
         return smallest
 
     def _measure(self) -> MarginReport:
-        """Margins and loss of the whole training set.
-
-        Where memory does not suffice for so many samples at once, half as many are tried, down to
-        the batch size of training: a step takes more memory than a look at the same samples.
-        """
+        """Margins and loss of the whole training set."""
+        # Where memory does not suffice for so many samples at once, half as many are tried, down to
+        # the batch size of training: a step takes more memory than a measurement.
         while True:
             try:
                 return measure(

@@ -29,14 +29,9 @@ class RunFiles:
     """
 
     def __init__(
-        self,
-        folder: str | Path,
-        settings: dict,
-        *,
-        every_seconds: float,
-        margins: SampleMargins | None = None,
+        self, folder: Path, settings: dict, every_seconds: float, margins: SampleMargins | None
     ):
-        self.folder = Path(folder)
+        self.folder = folder
         self.checkpoint = self.folder / checkpoint.CHECKPOINT
         self.history = HistoryFile(self.folder, margins)
         self._settings, self._every_seconds = settings, every_seconds
@@ -58,10 +53,9 @@ class RunFiles:
             yield
 
     def read(self, resume: str) -> dict | None:
-        """Read the saved state, or None if there is none.
+        """Read the saved state, or None if there is none. Raises CheckpointError.
 
-        resume : "never" refuses a folder that holds a run. Raises CheckpointError, also where the
-        state is of another run.
+        resume : "never" refuses a folder that holds a run.
         """
         if not self.checkpoint.exists():
             return None
@@ -97,10 +91,7 @@ class RunFiles:
 
 
 def describe_settings(model: nn.Module, data, **settings) -> dict:
-    """The settings that must agree for a run to be the same run.
-
-    They are the model's parameters by name and shape, a digest of the data, and what is given.
-    """
+    """What must agree for a run to be the same: names and shapes, the data, and what is given."""
     shapes = {
         name: list(p.shape) for name, p in model.state_dict().items() if isinstance(p, torch.Tensor)
     }

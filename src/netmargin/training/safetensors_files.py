@@ -40,10 +40,7 @@ def is_safetensors(path: Path) -> bool:
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, or of all shards of an index, by name, on the CPU.
-
-    Raises CheckpointError for files that cannot be read, are damaged, or name shards elsewhere.
-    """
+    """The tensors of a file, or of all shards of an index, on the CPU. Raises CheckpointError."""
     if not path.name.endswith(_INDEX):
         return _read_file(path)
     found: dict[str, Tensor] = {}
@@ -59,10 +56,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write tensors to a file, whole or not at all; of those that share memory the first.
-
-    Raises CheckpointError.
-    """
+    """Write tensors, of those that share memory the first. Raises CheckpointError."""
     kept: dict[tuple, str] = {}
     for name, tensor in tensors.items():
         kept.setdefault(memory_of(tensor) if tensor.numel() else (name,), name)

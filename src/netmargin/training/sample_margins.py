@@ -25,7 +25,7 @@ class SampleMargins:
         self._samples, self._rows, self._waiting = len(data), 0, b""
 
     def begin(self, rows: int) -> None:
-        """Keep the first rows only; with none, begin an array. Raises CheckpointError."""
+        """Keep the first rows only; of none, begin an array. Raises CheckpointError."""
         self._rows, self._waiting = rows, b""
         if not rows:
             for other in self.path.parent.glob(_NAME.format("*")):
@@ -48,10 +48,7 @@ class SampleMargins:
             ) from error
 
     def append(self, q: Tensor) -> None:
-        """Add the margins of an epoch, shape (N,), after what could not be written before.
-
-        Raises CheckpointError.
-        """
+        """Add the margins of an epoch, (N,), after what could not be written before."""
         self._waiting += q.detach().cpu().numpy().astype("<f4").tobytes()
         with explain_unwritable(self.path), open(self.path, "r+b") as file:
             file.seek(self._size())
@@ -81,12 +78,11 @@ def fingerprint(data) -> str:
 
 
 def sample_margins(
-    record_margins: bool, folder: str | Path | None, data: object, argument: str
+    record_margins: bool, folder: Path | None, data: object, argument: str
 ) -> SampleMargins | None:
     """The array for the margins of the samples, or None where none are to be recorded.
 
-    argument : what the caller calls the folder. Raises ArgumentError where there is no folder, or
-    the data, as they were opened, have no order.
+    argument : what the caller calls the folder. Raises ArgumentError.
     """
     if not check_flag("record_margins", record_margins):
         return None
@@ -100,7 +96,7 @@ def sample_margins(
             "record_margins=True takes the data as a pair (X, y): batches may come in another order"
             " each epoch, and a margin would be another sample's."
         )
-    return SampleMargins(Path(folder), data)
+    return SampleMargins(folder, data)
 
 
 def has_sample_margins(folder: Path) -> bool:

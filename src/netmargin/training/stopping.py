@@ -179,10 +179,7 @@ def fewest(*estimates: float | None) -> float | None:
 
 
 def as_stopping_rules(until: Any) -> list[StoppingRule]:
-    """The rules that a caller means by one rule or a list of several.
-
-    Raises ArgumentError for anything else; for a number, it names the rule that is meant.
-    """
+    """The rules that a caller means by one rule or a list of several. Raises ArgumentError."""
     wanted = "a stopping rule, such as nm.Epochs(100) or nm.LogLossBelow(-10)"
     if isinstance(until, (int, float, np.number)) and not isinstance(until, bool):
         meant = f"nm.Epochs({until})" if until >= 1 else f"nm.LogLossBelow({until})"

@@ -131,10 +131,7 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
 
 
 def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
-    """Copy weights into `model` if names and shapes agree.
-
-    Otherwise raises CheckpointError, and leaves the model as it was.
-    """
+    """Copy weights into `model` if they fit; else raise CheckpointError, and leave it as it was."""
     own, given = tensors_of(model), _tensors_in(weights)
     # Of tied weights safetensors keeps one: the others are the same memory.
     tied = {memory_of(own[n]) for n in given if n in own}
@@ -171,9 +168,7 @@ def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
 
 
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """All tensors that training may change, by name: those of the state dict, and buffers that are
-    not saved in it.
-    """
+    """All tensors that training may change: those of the state dict, and buffers beside it."""
     return dict(model.named_buffers()) | _saved_tensors(model)
 
 
@@ -188,10 +183,7 @@ def _tensors_in(state: dict) -> dict[str, Tensor]:
 
 
 def _unwrap(state: dict, model: nn.Module, path: str | Path) -> tuple[dict[str, Tensor], list[str]]:
-    """The tensors in a file under a model's names, and clauses on what was unwrapped.
-
-    Raises CheckpointError where no part of the file has one of the names.
-    """
+    """The tensors in a file under a model's names, and what was unwrapped; or CheckpointError."""
     wanted = _saved_tensors(model)
     # Of transformers, whose files hold a net with its head under the name of the net.
     prefixes = (*_PREFIXES, f"{getattr(model, 'base_model_prefix', '') or 'model'}.")
