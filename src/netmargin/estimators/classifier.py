@@ -18,8 +18,7 @@ from ..solvers.contradictions import contradicting_pairs
 
 
 class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that solves one problem for two classes, or one against the rest for more;
-    subclasses say which problem.
+    """A classifier that solves one problem for two classes, or one against the rest for more.
 
     Fitted attributes: classes_ (C,), solutions_ (one `MarginSolution` or `SoftSolution` for each
     problem), margin_ and gap_ (of the only problem, or one per class), support_ (the samples with
@@ -29,12 +28,11 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None):
         """Solve the problems of samples X (n, d) with labels y (n,) of at least two classes.
 
-        `sample_weight` (n,) are factors >= 0 of C; a hard margin has no cost, and leaves out
-        samples of weight 0. It warns (sklearn.exceptions.ConvergenceWarning) where the time is up
-        before a problem is solved, and where a hard margin does not exist, with the samples that
-        contradict each other and a C to take. Returns the classifier itself. Raises DataError for
-        data and ArgumentError for parameters that the solvers refuse. Ctrl-C raises `Interrupted`;
-        it is not fitted then.
+        `sample_weight` (n,) are factors >= 0 of C; a hard margin leaves out samples of weight 0. It
+        warns (sklearn.exceptions.ConvergenceWarning) where a problem is not solved, and where a
+        hard margin does not exist, with samples that contradict each other and a C to take. Raises
+        DataError for data and ArgumentError for parameters that the solvers refuse. Ctrl-C raises
+        `Interrupted`; it is not fitted then.
         """
         # Parameters are checked here, not in __init__: scikit-learn sets them as they are.
         deadline = Deadline(self.time_limit)
@@ -68,25 +66,19 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         if any(s.status is Status.INTERRUPTED for s in solutions):
             raise Interrupted("fit was interrupted: the classifier is not fitted.")
         self.solutions_ = solutions
-        margins, gaps = (
-            np.array([s.margin for s in solutions]),
-            np.array([s.gap for s in solutions]),
-        )
-        binary = len(solutions) == 1
-        self.margin_, self.gap_ = (margins[0], gaps[0]) if binary else (margins, gaps)
+        self.margin_ = one_or_all([s.margin for s in solutions])
+        self.gap_ = one_or_all([s.gap for s in solutions])
         self.support_ = kept[np.unique(np.concatenate([s.support for s in solutions]))]
         self._warn(X, y, kept)
         return self
 
     def _warn(self, X: np.ndarray, y: np.ndarray, kept: np.ndarray) -> None:
-        """Warn of what a person must know who looks at no attribute; `kept` are the indices of the
-        samples in the caller's data.
-        """
+        """Warn of what nobody should miss; `kept` are the samples' numbers in the caller's data."""
         problems = len(self.solutions_)
         ended = {status: [s for s in self.solutions_ if s.status is status] for status in Status}
-        if ended[Status.NOT_SEPARABLE]:
+        if unseparated := ended[Status.NOT_SEPARABLE]:
             pairs = contradicting_pairs(X, y)
-            reason = ended[Status.NOT_SEPARABLE][0].note.partition(" For a soft margin")[0].strip()
+            reason = unseparated[0].note.partition(" For a soft margin")[0].strip()
             if len(pairs):  # named with the labels that the caller knows, not with -1 and +1
                 i, j = pairs[0]
                 more = f" (and {len(pairs) - 1} more such pairs)" if len(pairs) > 1 else ""
@@ -94,14 +86,10 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                     f"Samples {kept[i]} and {kept[j]} are equal, but their labels are {y[i]} and"
                     f" {y[j]}{more}: correct or drop one of them."
                 )
-            constant = (
-                "Scores"
-                if problems == 1
-                else f"Scores of {len(ended[Status.NOT_SEPARABLE])} of {problems} classes"
-            )
+            some = "" if problems == 1 else f" of {len(unseparated)} of {problems} classes"
             _warn_of_convergence(
-                f"{constant} are constant, because no hard margin exists. {reason} Or pass C, for a"
-                f" soft margin, for instance C={self._recommend_cost(X):g}: a larger one leaves"
+                f"Scores{some} are constant, because no hard margin exists. {reason} Or pass C, for"
+                f" a soft margin, for instance C={self._recommend_cost(X):g}: a larger one leaves"
                 " fewer training errors, a smaller one a larger margin."
             )
         scaled = "Raise tol, or scale the features to one size"
@@ -138,19 +126,23 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         deadline: Deadline,
         before: list | None,
     ) -> list[MarginSolution] | list[SoftSolution]:
-        """Solve a problem for each column of `labels` (n, k), -1.0 and +1.0, hard where `caps` is
-        None; else they (n,) are the costs of a unit of hinge loss, all above 0. `before` are the
-        solutions of the last fit. Subclasses must define it.
+        """Solve a problem for each column of `labels` (n, k), -1.0 and +1.0, with costs `caps` (n,)
+        of a unit of hinge loss, hard for None; `before` are the solutions of the last fit.
         """
         raise NotImplementedError
 
     def _recommend_cost(self, X: np.ndarray) -> float:
-        """A C for features of this size; subclasses must define it."""
+        """A C for features of this size."""
         raise NotImplementedError
 
     def _compute_scores(self, X: np.ndarray) -> np.ndarray:
-        """Scores (N, k) of inputs X (N, d) by the k problems; subclasses must define it."""
+        """Scores (N, k) of inputs X (N, d) by the k problems."""
         raise NotImplementedError
+
+
+def one_or_all(values: list[float]):
+    """The only number, or an array of several."""
+    return np.float64(values[0]) if len(values) == 1 else np.array(values)
 
 
 def _warn_of_convergence(message: str) -> None:

@@ -1,7 +1,5 @@
 """Classifiers of the largest margin in the space of a kernel of ReLU nets."""
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.utils.validation import check_memory
 
@@ -10,9 +8,9 @@ from ..core.arguments import check_flag, check_number
 from ..core.matrices import SolverData
 from ..errors import Interrupted
 from ..kernels.two_layer import bound_entry_errors
-from ..result import MarginSolution, Status
+from ..result import MarginSolution
 from ..solvers.contradictions import Contradictions, recommended_cost
-from ..solvers.hard_kernel import HardMargin, KernelSolution
+from ..solvers.hard_kernel import HardMargin, KernelSolution, explain
 from ..solvers.kernel_engine import solve_kernel
 from ..solvers.kernel_matrix import KernelMatrix
 from ..solvers.kernel_problem import require_kernel_memory
@@ -29,9 +27,42 @@ _AT_CAP = 1 - 1e-9
 """Part of C from which a weight of the last fit counts as one at C, and goes to the new C."""
 
 
-class KernelClassifier(MaxMarginClassifier):
-    """A classifier in the space of a kernel, which is computed once for all classes; subclasses say
-    which kernel.
+class ReLUKernelClassifier(MaxMarginClassifier):
+    """The max-margin classifier of F_2, of nets with fixed uniform directions.
+
+    The hard (C=None) or soft margin of `solvers.kernel_max_margin` and `kernel_soft_margin` with
+    the kernel `kernels.arc_cosine`. Several classes are separated one against the rest.
+
+    Parameters
+    ----------
+    C : float or None, default 1.0
+        Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
+    bias : bool, default True
+        Whether neurons have a bias.
+    class_weight : dict or "balanced", optional
+        Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
+    tol : float, default 1e-3
+        Relative gap to the proved bound up to which the status of a problem is OPTIMAL. Below 1e-3
+        predictions hardly move.
+    time_limit : float, optional
+        Seconds after which the whole of `fit` ends with the best functions so far and a warning;
+        each class gets an equal part of what is left. No limit by default.
+    warm_start : bool, default False
+        Whether `fit` begins with the weights of the last one, where it had as many samples and
+        classes: for a path over C.
+    memory : str or joblib.Memory, optional
+        Where kernel matrices are kept, so that a search over C computes them once for each fold.
+    n_jobs : int, optional
+        Threads that solve the problems of several classes; one by default, -1 for all cores.
+
+    Examples
+    --------
+    >>> from netmargin.estimators import ReLUKernelClassifier
+    >>> classifier = ReLUKernelClassifier(C=None).fit([[0.0], [1.0], [3.0]], [0, 1, 1])
+    >>> classifier.predict([[0.1], [2.0]]).tolist()
+    [0, 1]
+
+    Source: Chizat and Bach 2020, (5).
     """
 
     def __init__(
@@ -66,9 +97,8 @@ class KernelClassifier(MaxMarginClassifier):
         if caps is None:
             solutions = self._solve_hard(matrix, X, labels, tol, options)
         else:
-            solutions = solve_kernel(
-                [SoftMargin(matrix, y, caps, tol) for y in labels.T], **options
-            )
+            problems = [SoftMargin(matrix, y, caps, tol) for y in labels.T]
+            solutions = solve_kernel(problems, **options)
         self._caps = caps
         coefficients = np.column_stack([s.coefficients for s in solutions])
         used = np.flatnonzero(coefficients.any(1))
@@ -81,34 +111,23 @@ class KernelClassifier(MaxMarginClassifier):
         """The hard margins, with a note on samples that contradict each other."""
         Z = self._extend(X)
         # Labels of all classes at once: mostly there is nothing to find.
-        found = Contradictions.among(
-            SolverData(Z, labels @ np.arange(1, labels.shape[1] + 1)), bias=self.bias
-        )
-        several = len(found.pairs) or len(found.opposites)
-        reasons = [
-            Contradictions.among(SolverData(Z, y), bias=self.bias, relu=True) if several else found
-            for y in labels.T
-        ]
-        solutions = solve_kernel(
-            [HardMargin(matrix, y, tol, r) for y, r in zip(labels.T, reasons, strict=True)],
-            **options,
-        )
-        return [
-            replace(s, note=r.note(s.dual * (s.status is Status.NOT_SEPARABLE), ""))
-            if s.margin <= 0
-            else s
-            for s, r in zip(solutions, reasons, strict=True)
-        ]
+        classes = SolverData(Z, labels @ np.arange(1, labels.shape[1] + 1))
+        found = Contradictions.among(classes, bias=self.bias)
+        reasons = [found] * labels.shape[1]
+        if len(found.pairs) or len(found.opposites):
+            reasons = [
+                Contradictions.among(SolverData(Z, y), bias=self.bias, relu=True) for y in labels.T
+            ]
+        problems = [HardMargin(matrix, y, tol, r) for y, r in zip(labels.T, reasons, strict=True)]
+        solutions = solve_kernel(problems, **options)
+        return [explain(s, r, "") for s, r in zip(solutions, reasons, strict=True)]
 
     def _find_starts(
         self, labels: np.ndarray, caps: np.ndarray | None, before: list | None
     ) -> np.ndarray | None:
-        """Weights (n, k) of the last fit, those at its C moved to the new one, for a warm start;
-        None where there is none, or it had other samples or classes.
-        """
-        if not (self.warm_start and before and len(before) == labels.shape[1]):
-            return None
-        if len(before[0].dual) != len(labels):
+        """Weights (n, k) of the last fit, those at its C moved to the new one; None without one."""
+        shape = (len(before[0].dual), len(before)) if before else ()
+        if not self.warm_start or not before or shape != labels.shape:
             return None
         old = np.inf if self._caps is None else _AT_CAP * self._caps
         starts = []
@@ -120,7 +139,7 @@ class KernelClassifier(MaxMarginClassifier):
         return np.column_stack(starts)
 
     def _extend(self, X: np.ndarray) -> np.ndarray:
-        """The samples (n, d), or (n, d + 1) with a last column of ones where there is a bias."""
+        """The samples (n, d), with a last column of ones where there is a bias."""
         return np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
 
     def _make_matrix(self, X: np.ndarray) -> KernelMatrix:
@@ -161,56 +180,11 @@ class KernelClassifier(MaxMarginClassifier):
         return recommended_cost(self._mean_size)
 
     def _choose_kernel(self):
-        """The kernel, as a function of `netmargin.kernels`, and its options; subclasses must define
-        it.
-        """
-        raise NotImplementedError
-
-
-class ReLUKernelClassifier(KernelClassifier):
-    """The max-margin classifier of F_2, of nets with fixed uniform directions.
-
-    C=None is the hard margin, as `solvers.kernel_max_margin`; a number C the soft one, as
-    `solvers.kernel_soft_margin`; both with the kernel `kernels.arc_cosine`. Several classes are
-    separated one against the rest.
-
-    Parameters
-    ----------
-    C : float or None, default 1.0
-        Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
-    bias : bool, default True
-        Whether neurons have a bias.
-    class_weight : dict or "balanced", optional
-        Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
-    tol : float, default 1e-3
-        Relative gap to the proved bound up to which the status of a problem is OPTIMAL. Below 1e-3
-        predictions hardly move.
-    time_limit : float, optional
-        Seconds after which the whole of `fit` ends with the best functions so far and a warning;
-        each class gets an equal part of what is left. No limit by default.
-    warm_start : bool, default False
-        Whether `fit` begins with the weights of the last one, where it had as many samples and
-        classes: for a path over C.
-    memory : str or joblib.Memory, optional
-        Where kernel matrices are kept, so that a search over C computes them once for each fold.
-    n_jobs : int, optional
-        Threads that solve the problems of several classes; one by default, -1 for all cores.
-
-    Examples
-    --------
-    >>> from netmargin.estimators import ReLUKernelClassifier
-    >>> classifier = ReLUKernelClassifier(C=None).fit([[0.0], [1.0], [3.0]], [0, 1, 1])
-    >>> classifier.predict([[0.1], [2.0]]).tolist()
-    [0, 1]
-
-    Source: Chizat and Bach 2020, (5).
-    """
-
-    def _choose_kernel(self):
+        """The kernel, as a function of `netmargin.kernels`, and its options."""
         return kernels.arc_cosine, {"bias": self.bias}
 
 
-class NTKClassifier(KernelClassifier):
+class NTKClassifier(ReLUKernelClassifier):
     """The max-margin classifier in the tangent kernel space of a two-layer ReLU net.
 
     The problems, and all parameters but these two, are those of `ReLUKernelClassifier`, with the

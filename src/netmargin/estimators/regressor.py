@@ -140,9 +140,9 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
                     " alpha above 0."
                 )
         self.solutions_ = solutions
-        gaps = np.array([s.gap for s in solutions])
-        self.gap_ = gaps[0] if y.ndim == 1 else gaps
         self._single = y.ndim == 1
+        gaps = [s.gap for s in solutions]
+        self.gap_ = np.float64(gaps[0]) if self._single else np.array(gaps)
         self._warn()
         return self
 

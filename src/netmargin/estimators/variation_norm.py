@@ -9,7 +9,7 @@ from ..errors import ArgumentError
 from ..result import Status
 from ..solvers import f1_max_margin, f1_soft_margin
 from ..solvers.contradictions import recommended_cost
-from .classifier import MaxMarginClassifier
+from .classifier import MaxMarginClassifier, one_or_all
 
 _SEEDS = 2**31
 """Seeds of the search are drawn below this."""
@@ -29,10 +29,8 @@ def draw_seed(random_state) -> int:
 def merge_samples(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Take equal samples as one with the sum of their weights, in the order of their numbers: a
-    weight of 2 and two copies are the same problem, to the last digit.
-
-    Returns the first (m,) of each group, the groups (n,) and their weights (m,).
+    """The first (m,) of each group of equal samples, the groups (n,), and the sums of their weights
+    (m,): a weight of 2 and two copies are the same problem, to the last digit.
     """
     _, first, group = np.unique(
         np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True
@@ -83,8 +81,6 @@ class VariationNormClassifier(MaxMarginClassifier):
         The relative gap of the proved bracket; wide for pricing="local".
     local_gap_ : float or ndarray of shape (C,)
         The relative gap that local search believes in; it proves nothing.
-    n_neurons_ : int
-        The number of neurons of all problems together.
 
     Examples
     --------
@@ -126,8 +122,7 @@ class VariationNormClassifier(MaxMarginClassifier):
     @property
     def local_gap_(self):
         """The relative gaps that local search believes in, as `gap_`."""
-        gaps = np.array([s.local_gap for s in self.solutions_])
-        return gaps[0] if len(gaps) == 1 else gaps
+        return one_or_all([s.local_gap for s in self.solutions_])
 
     def _solve(self, X, labels, caps, tol, deadline, before):
         options = {

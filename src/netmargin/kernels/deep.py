@@ -11,10 +11,8 @@ from .two_layer import find_angles, next_angle, read_pair
 class NTK(Kernel):
     """The tangent kernel of infinitely wide ReLU nets with some hidden layers, at initialization.
 
-    It is the kernel of training all layers of a fully connected net by gradient descent with a
-    small rate; with normal weights of variance 2 / fan-in, so that the size of signals stays. The
-    same object is a `kernel` of `KernelRidge`, `GaussianProcessRegressor`, `SVR` and `SVC`, and
-    can be added to and multiplied by the kernels of `sklearn.gaussian_process.kernels`. It has no
+    Weights are normal of variance 2 / fan-in, and all layers are trained. It is a `kernel` of
+    scikit-learn's `KernelRidge`, `GaussianProcessRegressor`, `SVR` and `SVC`, without
     hyperparameters to be tuned by a likelihood. For max margins with a certificate see
     `netmargin.estimators.NTKClassifier`, whose two layers have scales of their own.
 

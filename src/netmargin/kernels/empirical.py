@@ -24,8 +24,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
     """The tangent kernel <grad f(x), grad f(x')> of any net at its present parameters.
 
     f is one output of the net, in evaluation mode; gradients are taken in float64, over the
-    parameters that require gradients, and in chunks, so that no matrix of samples times parameters
-    is needed where it does not fit.
+    parameters that require gradients, in chunks that fit the memory.
 
     Parameters
     ----------
@@ -48,8 +47,8 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
     DataError
         If inputs are not finite or the model cannot take them.
     ModelError
-        If the model has no parameters that require gradients, has noise in evaluation mode, or
-        cannot be differentiated sample by sample.
+        If no parameters require gradients, or the model has noise in evaluation mode or cannot be
+        differentiated sample by sample.
     ArgumentError
         If `output` is no index of an output.
 

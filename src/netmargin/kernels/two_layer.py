@@ -1,9 +1,4 @@
-"""Kernels of two-layer ReLU nets in closed form and by random features.
-
-Inputs X of shape (n, d), X2 of shape (m, d); float64 results (n, m). With a bias, every input gets
-a last coordinate 1. Angles are computed from both cosine and sine, so that nearly parallel inputs
-lose no digits. Inputs that are no finite numbers raise DataError, other arguments ArgumentError.
-"""
+"""Kernels of two-layer ReLU nets in closed form and by random features."""
 
 import numpy as np
 
@@ -33,10 +28,8 @@ def arc_cosine(X, X2=None, *, bias: bool = True, dtype=np.float64) -> np.ndarray
 
     Parameters
     ----------
-    X : array_like, shape (n, d)
-        Inputs.
-    X2 : array_like, shape (m, d), or None, default None
-        Other inputs; X itself by default.
+    X, X2 : array_like, shapes (n, d) and (m, d)
+        Inputs; X2 is X itself by default.
     bias : bool, default True
         Whether every input gets a last coordinate 1.
     dtype : {float64, float32}, default float64
@@ -72,18 +65,15 @@ def ntk(
 ) -> np.ndarray:
     """The tangent kernel of an infinitely wide two-layer ReLU net, sum_j w_j relu(u_j . x).
 
-    Per unit it is r_u^2 E[relu(u . x) relu(u . x')] + r_w^2 x . x' P(both active). Directions of u
-    are uniform on the unit sphere; r_u and r_w scale the first and second layer at initialization.
-    r_w = 0 leaves the kernel of the output layer only, r_u^2 `arc_cosine`.
+    Per unit it is r_u^2 E[relu(u . x) relu(u . x')] + r_w^2 x . x' P(both active), u uniform on the
+    unit sphere. r_w = 0 leaves the kernel of the output layer only, r_u^2 `arc_cosine`.
 
     Parameters
     ----------
     X, X2 : array_like
         Inputs (n, d) and (m, d), as of `arc_cosine`.
-    r_w : float, default 1.0
-        Scale of the output weights at initialization.
-    r_u : float, default 1.0
-        Scale of the input weights at initialization.
+    r_w, r_u : float, default 1.0
+        Scales of the output and of the input weights at initialization.
     bias, dtype : optional
         As of `arc_cosine`.
 
@@ -116,9 +106,8 @@ def ntk(
 def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.ndarray:
     """Features relu(u_j . x) / sqrt(count) at random unit directions u_j.
 
-    features @ features.T estimates `arc_cosine`. A linear classifier on them is a two-layer net of
-    which only the output layer is trained. The same seed gives the same directions for training and
-    test inputs.
+    features @ features.T estimates `arc_cosine`; a linear classifier on them is a two-layer net of
+    which only the output layer is trained. One seed gives the directions for all inputs.
 
     Parameters
     ----------
@@ -213,16 +202,13 @@ def _compute_kernel(
 ) -> np.ndarray:
     """The kernel (n, m) of all rows of A and B: with t the angle of two rows, |a| |b| times
     (first (sin t + (pi - t) cos t) / D + second (pi - t) cos t) / (2 pi).
-
-    By blocks of rows, and where B is A itself only above the diagonal. The angle to a zero vector
-    counts as a right one; its kernels vanish anyway, with the product of norms.
     """
     a, U = split_lengths(A)
     b, V = (a, U) if B is A else split_lengths(B)
     kernel = np.empty((len(A), len(B)), dtype)
     rows = max(_BLOCK // max(len(B), 1), 16)
     for start in range(0, len(A), rows):
-        end, column = start + rows, start if B is A else 0
+        end, column = start + rows, start if B is A else 0  # only above the diagonal
         cosine, sine, angle = find_angles(U[start:end], V[column:])
         np.subtract(np.pi, angle, out=angle)
         angle *= cosine
@@ -235,11 +221,10 @@ def _compute_kernel(
 
 
 def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D); the angle to a row of
-    zeros counts as a right one. `bound_entry_errors` says how exact they are.
-
-    |u - v| = 2 sin(t/2) is accurate near 0, where arccos is not, and |u + v| = 2 cos(t/2) near pi.
+    """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D), as exact as
+    `bound_entry_errors` says; the angle to a row of zeros counts as a right one.
     """
+    # |u - v| = 2 sin(t/2) is accurate near 0, where arccos is not, |u + v| = 2 cos(t/2) near pi.
     cosine = np.clip(U @ V.T, -1.0, 1.0)
     angle = np.arccos(cosine)
     sine = np.sqrt((1 - cosine) * (1 + cosine))
@@ -250,19 +235,14 @@ def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
         apart = u[i] - side * v[j]
         square += apart * apart
     t = 2 * np.arcsin(0.5 * np.sqrt(square))
-    sine[i, j], cosine[i, j], angle[i, j] = (
-        np.sin(t),
-        side * np.cos(t),
-        np.where(side > 0, t, np.pi - t),
-    )
+    sine[i, j], cosine[i, j] = np.sin(t), side * np.cos(t)
+    angle[i, j] = np.where(side > 0, t, np.pi - t)
     return cosine, sine, angle
 
 
 def next_angle(cosine: np.ndarray, sine: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """The angle t' of two unit inputs after a layer: cos t' = (sin t + (pi - t) cos t) / pi.
-
-    By 2 sin^2(t'/2) = 2 sin^2(t/2) - (sin t - t cos t) / pi, where nothing cancels near 0.
-    """
+    """The angle t' of two unit inputs after a layer: cos t' = (sin t + (pi - t) cos t) / pi."""
+    # By 2 sin^2(t'/2) = 2 sin^2(t/2) - (sin t - t cos t) / pi, where nothing cancels near 0.
     square = angle * angle
     series = 1 - square / 54 * (1 - square / 88)
     series = angle * square / 3 * (1 - square / 10 * (1 - square / 28 * series))

@@ -28,32 +28,28 @@ _RELATIVE_COST = 10.0
 
 @dataclass(frozen=True)
 class Contradictions(Record):
-    """Samples that no function of a class can label as asked.
+    """Samples that no function of a class can label as asked."""
 
-    The pairs (k, 2) are samples i < j with different labels whose features are equal, or positive
-    multiples of each other, one for each j that contradicts an earlier sample. The opposites (l, 2)
-    are samples x and -a x, a > 0, whatever their labels are: those of each line that lie opposite
-    to its first one, where there is no bias and no pair.
-    """
-
+    # (k, 2): samples i < j with different labels whose features are equal, or positive multiples of
+    # each other, one for each j that contradicts an earlier sample.
     pairs: np.ndarray
     zeros: np.ndarray  # (m,): samples on which every function of the class is 0
     weights: np.ndarray | None  # (n,): >= 0 with sum 1, whose sum of labelled features is 0
     relation: str  # how the features of the first pair are related
+    # (l, 2): samples x and -a x, a > 0, whatever their labels are: those of each line that lie
+    # opposite to its first one, where there is no bias and no pair.
     opposites: np.ndarray
     known_to: str = ""  # what the features are known to, where it is less than all digits
 
     @classmethod
     def among(cls, data: SolverData, *, bias: bool, relu: bool = False) -> Self:
-        """Find them for functions that are homogeneous in x~ = (x, 1), or in x without a bias:
-        f(a x) = a f(x) for a > 0 then, so positive multiples agree in sign. All are proved: they
-        are what they are called in all digits.
+        """Find them, in all digits, for functions with f(a x) = a f(x), a > 0, without a bias; with
+        `relu`, all that keep sums of ReLU neurons, and their kernels, from separating the samples.
 
-        With `relu`, for sums of ReLU neurons of any directions, or functions in the spaces of their
-        kernels: nothing else keeps these from separating the samples. A sum of c_n relu(a . x_n)
-        that is 0 for all a has no kink where a . x_n = 0. So what it has on one line is x and -b x
-        with c and -c / b, which have different labels, and there it is linear, c a . x: such pairs
-        contradict each other as one sample of linear functions for each line does.
+        A sum of c_n relu(a . x_n) that is 0 for all a has no kink where a . x_n = 0. So what it has
+        on one line is x and -b x with c and -c / b, which have different labels, and there it is
+        linear, c a . x: such pairs contradict each other as one sample of linear functions for each
+        line does.
         """
         Z, y = data.Z, data.y
         # Divided by the largest coordinate, multiples are equal to the last digit: a rounded
@@ -80,7 +76,7 @@ class Contradictions(Record):
     @classmethod
     def in_kernel(cls, K: np.ndarray, y: np.ndarray) -> Self:
         """Find them for functions in the space of a kernel: samples at an angle of 0, to the
-        rounding of K, so that the bound of their weights is to be judged.
+        rounding of K; the bound of their weights is to be judged.
         """
         lengths = np.sqrt(np.maximum(np.diag(K), 0.0))
         zeros = np.flatnonzero(lengths == 0)
@@ -99,10 +95,8 @@ class Contradictions(Record):
         return cls(pairs, zeros, weights, relation, np.zeros((0, 2), dtype=int), known_to)
 
     def note(self, dual: np.ndarray, remedy: str) -> str:
-        """Say in words which samples contradict each other, and add the remedy.
-
-        Where no two do, the samples of the proof are named that the weights `dual` (n,) give; they
-        may be all 0, and then the note is empty.
+        """The words for which samples contradict each other, and the remedy: those of a pair, or of
+        the proof by the weights `dual` (n,); nothing where these are all 0.
         """
         support = np.argsort(-dual, kind="stable")[: np.count_nonzero(dual)]
         if len(self.zeros):
@@ -119,9 +113,8 @@ class Contradictions(Record):
                 " them."
             )
         elif len(support):
-            named = ", ".join(map(str, support[:_NAMED_SAMPLES])) + (
-                ", ..." if len(support) > _NAMED_SAMPLES else ""
-            )
+            named = ", ".join(map(str, support[:_NAMED_SAMPLES]))
+            named += ", ..." * (len(support) > _NAMED_SAMPLES)
             reason = (
                 f"No two samples contradict each other, but the {len(support)} samples of `support`"
                 f" together do{self.known_to}: {named}."
@@ -132,9 +125,7 @@ class Contradictions(Record):
 
 
 def contradicting_pairs(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Find pairs i < j, shape (k, 2), of equal rows with different labels: for each group of equal
-    rows its first, i, with each row j that contradicts it.
-    """
+    """Pairs (k, 2) of equal rows with different labels: the first of a group, and all others."""
     # Adding 0 turns -0 into 0.
     _, first, group = np.unique(rows + 0.0, axis=0, return_index=True, return_inverse=True)
     first = first[group.reshape(-1)]
@@ -147,13 +138,8 @@ def _keep_parallel(pairs: np.ndarray, Z: np.ndarray, tops: np.ndarray) -> np.nda
     a_m for each coordinate k, where m is that of the largest coordinates, `tops` (n, 1).
     """
     i, j = pairs.T
-    equal = [
-        left == right
-        for left, right in zip(
-            _multiply_in_parts(Z[i], tops[j]), _multiply_in_parts(Z[j], tops[i]), strict=True
-        )
-    ]
-    return pairs[np.logical_and.reduce(equal).all(1)]
+    equal = np.equal(_multiply_in_parts(Z[i], tops[j]), _multiply_in_parts(Z[j], tops[i]))
+    return pairs[equal.all((0, 2))]
 
 
 def _is_parallel(K: np.ndarray, i: int, j: int) -> bool:
@@ -202,8 +188,8 @@ def recommended_cost(size: float) -> float:
     """Recommend a cost C = 10 / size, to one digit, for features of mean squared length (in the
     variation norm: mean length) `size`.
 
-    At 1 / size one sample with full weight moves its own output by 1, to its margin, or is just
-    worth a neuron. Ten times that separated all but the contradictions of two moons and of iris
-    with three tangent and variation norms, and 1 / size left 1 to 10% of the samples wrong.
+    At 1 / size one sample with full weight moves its own output by 1, or is just worth a neuron.
+    Ten times that separated all but the contradictions of two moons and of iris; 1 / size left 1 to
+    10% of the samples wrong.
     """
     return float(f"{_RELATIVE_COST / size:.0e}") if 0 < size < np.inf else 1.0

@@ -1,7 +1,7 @@
 """The hard margin of a kernel matrix: the least norm in the hull of the labelled samples."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -105,6 +105,16 @@ def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolut
         seconds=0.0,
         coefficients=np.zeros(len(dual)),
     )
+
+
+def explain(found: KernelSolution, contradictions: Contradictions, remedy: str) -> KernelSolution:
+    """Add a note that says why the samples are not separated, where they are not; a search that was
+    stopped gets one only where samples contradict each other.
+    """
+    if found.margin > 0:
+        return found
+    proof = found.dual * (found.status is Status.NOT_SEPARABLE)
+    return replace(found, note=contradictions.note(proof, remedy))
 
 
 def judge_margin(

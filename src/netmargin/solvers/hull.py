@@ -49,8 +49,8 @@ def find_contradiction(
     """Prove that positive parts of some rows (n, D) sum to 0 exactly; None where no proof is found.
 
     Returns weights (n,), >= 0 with sum 1 over the first `strict` rows (all by default), that differ
-    from such parts by rounding only; the other rows may take part. `weights` are tried first; a
-    quick search looks for a proof by all samples only, in the time of some products of the rows.
+    from such parts by rounding only. `weights` are tried first; a quick search looks for a proof by
+    all samples only, in the time of some products of the rows.
     """
     strict = len(rows) if strict is None else strict
     scaled, exponents = normalize_rows(rows)
@@ -183,8 +183,8 @@ def as_integers(values: np.ndarray) -> tuple[list[int], int]:
 
 
 def find_center(rows: np.ndarray) -> np.ndarray | None:
-    """Weights (n,) > 0 with sum n under which the rows (n, D) sum to 0 and whose product is the
-    largest, by Newton's method; None where it does not end, as where some weight has to be 0.
+    """Weights (n,) > 0 of largest product with sum n under which the rows (n, D) sum to 0, by
+    Newton's method; None where it does not end, as where some weight has to be 0.
     """
     n = len(rows)
     A = np.vstack([rows.T[rows.any(0)], np.ones(n)])

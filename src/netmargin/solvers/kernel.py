@@ -14,7 +14,7 @@ from ..kernels import arc_cosine, ntk
 from ..kernels.two_layer import bound_entry_errors
 from ..result import Status
 from .contradictions import Contradictions, recommended_cost
-from .hard_kernel import HardMargin, KernelSolution, keep_constant
+from .hard_kernel import HardMargin, KernelSolution, explain, keep_constant
 from .kernel_engine import solve_kernel
 from .kernel_matrix import KernelMatrix
 from .kernel_problem import (
@@ -228,13 +228,7 @@ def _solve_homogeneous(
 def _finish(
     found: KernelSolution, started: float, contradictions: Contradictions, soft: str, size: float
 ) -> KernelSolution:
-    """Add the seconds, and a note that says why the samples are not separated; a search that was
-    stopped gets one only where samples contradict each other.
-    """
-    note = ""
-    if found.margin <= 0:
-        proof = found.dual * (found.status is Status.NOT_SEPARABLE)
-        note = contradictions.note(
-            proof, f"For a soft margin: {soft.format(C=recommended_cost(size))}."
-        )
-    return replace(found, seconds=time.monotonic() - started, note=note)
+    """Add the seconds, and where nothing separates the samples why, and a soft margin."""
+    found = replace(found, seconds=time.monotonic() - started)
+    remedy = f"For a soft margin: {soft.format(C=recommended_cost(size))}."
+    return explain(found, contradictions, remedy)

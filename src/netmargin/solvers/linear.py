@@ -33,9 +33,8 @@ def linear_max_margin(
 ) -> LinearSolution:
     """The linear classifier with the largest margin in the l2 or the l1 norm.
 
-    It is max over ||w|| <= 1 of min_n y_n w . x~_n. A bias counts in the norm, as in the nets of
-    this library. The proved upper bound is the dual norm of sum_n p_n y_n x~_n for probability
-    weights p. Ctrl-C returns the bracket of equal weights p, with `Status.INTERRUPTED`.
+    It is max over ||w|| <= 1 of min_n y_n w . x~_n; a bias counts in the norm. The proved upper
+    bound is the dual norm of sum_n p_n y_n x~_n for probability weights p.
 
     Parameters
     ----------
@@ -53,9 +52,9 @@ def linear_max_margin(
     Returns
     -------
     LinearSolution
-        Weights (float64 of shape (d,), or (d + 1,) with a bias), the margin recomputed in float64,
-        the proved upper bound and dual weights p of shape (n,). Data that no such classifier
-        separates give margin 0, p that prove it, and a `note` that names the samples.
+        Weights (float64 of shape (d,), or (d + 1,) with a bias), their margin, the proved upper
+        bound and dual weights p of shape (n,). Data that nothing separates give margin 0, p that
+        prove it, and a `note` that names the samples.
 
     Raises
     ------

@@ -51,10 +51,9 @@ _PAIRS_TOLERANCE = 1e-7
 
 
 class Best:
-    """The best ends of the bracket so far for labelled samples (n, D), each proved with an
-    allowance for all that is rounded: what `weights` (D,) attain, and what `dual` (n,) proves, in
-    the units of the data. `signed` are the samples in a unit in which their products do not
-    overflow.
+    """The best ends of the bracket so far for labelled samples (n, D), each with an allowance for
+    all that is rounded: what `weights` (D,) attain, and what `dual` (n,) proves, in the units of
+    the data. `signed` are the samples in a unit in which their products do not overflow.
     """
 
     def __init__(self, samples: np.ndarray, norm: str):
