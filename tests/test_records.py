@@ -16,8 +16,6 @@ INTERNAL = {  # never returned by a public function
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Unknown",
     "netmargin.kkt.constraint_subset.ConstraintSubset",
-    "netmargin.margins.boundaries.Boundaries",
-    "netmargin.margins.normalization.Norms",
     "netmargin.solvers.columns.engine.Ending",
     "netmargin.solvers.columns.options.Options",
     "netmargin.solvers.columns.master.MarginConstraints",

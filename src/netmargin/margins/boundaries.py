@@ -3,22 +3,19 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ..core.arguments import check_instance
 from ..errors import ArgumentError, DataError, ModelError
 from ..nets.model import scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
 from .of_outputs import score_gaps
 
 
-@dataclass(frozen=True)
-class Boundaries:
-    """Four attributes of `InputMargins`, for one batch; on the CPU, one entry per sample."""
+class Boundaries(NamedTuple):
+    """Attributes of `InputMargins`, for one batch or all; on the CPU, one entry per sample."""
 
     distances: Tensor
     rivals: Tensor
@@ -165,10 +162,3 @@ def _headroom(next_gaps: Tensor, distances: Tensor, largest: Tensor) -> Tensor:
     # All gradients seen are zero: any other comes nearer.
     unknown = (next_gaps < 0) | (distances == math.inf)
     return torch.where(unknown, 0.0, needed)
-
-
-def check_layer(layer: object) -> nn.Module | None:
-    """Return the module in whose output to measure, or None. Raises ArgumentError."""
-    return check_instance(
-        "layer", layer, nn.Module, "a module of the model, such as model.embedding", optional=True
-    )

@@ -112,10 +112,8 @@ def compare(
     """
     named = _name_models(models)
     batch_size = check_count("batch_size", batch_size)
-    input_margins, progress = (
-        check_flag("input_margins", input_margins),
-        check_flag("progress", progress),
-    )
+    input_margins = check_flag("input_margins", input_margins)
+    progress = check_flag("progress", progress)
     training, held = [], []
     with Progress(progress, "compare") as display:
         for index, (name, model) in enumerate(named.items()):
@@ -173,15 +171,13 @@ def _held_out_differences(
     q = [report.q.numpy() for report in reports]
     errors = _pair_up("held-out", ERROR, names, reports, [r.error for r in reports], q)
     differences = list(errors)
-    for number, values in (
-        (Z, [report.z for report in reports]),
-        (WEIGHTED_ERROR, [report.margin_weighted_error for report in reports]),
-    ):
-        for found, error in zip(
-            _pair_up("held-out", number, names, reports, values, q), errors, strict=True
-        ):
-            note = found.note or _calibration_note(found, error)
-            differences.append(replace(found, note=note))
+    weighted = [report.margin_weighted_error for report in reports]
+    for number, values in ((Z, [report.z for report in reports]), (WEIGHTED_ERROR, weighted)):
+        pairs = zip(_pair_up("held-out", number, names, reports, values, q), errors, strict=True)
+        differences += [
+            replace(found, note=found.note or _calibration_note(found, error))
+            for found, error in pairs
+        ]
     return differences, tuple(map(z_interval, q))
 
 
@@ -211,7 +207,7 @@ def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -
             for name in (found.first, found.second)
             if name in misfits
         ]
-        note = "; ".join(notes) + ": do not compare" * bool(notes)
+        note = f"{'; '.join(notes)}: do not compare" if notes else ""
         note = found.note or note or _CALIBRATION * found.more_than_chance
         differences.append(replace(found, note=note))
     return differences

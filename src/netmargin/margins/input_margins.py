@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.arguments import check_count, check_flag
+from ..core.arguments import check_count, check_flag, check_instance
 from ..core.caller import warn_caller
 from ..core.records import Certainty, Row, Table, json_ready, number
 from ..core.saved_records import Record
@@ -16,7 +16,7 @@ from ..nets.labels import ClassNames, name_labels
 from ..nets.model import noise_of, require_finite
 from ..nets.probabilities import Doubt
 from ..nets.row_order import require_order
-from .boundaries import Boundaries, check_layer, differentiable_scores, find_boundaries
+from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
 from .scored_batches import ScoredBatch, pass_over
 
@@ -128,11 +128,8 @@ class InputMargins(Record):
     def joined(cls, parts: Sequence[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":
         """Join what was found for the batches of a data set."""
 
-        def join(name: str) -> Tensor:
-            return torch.cat([getattr(part, name) for part in parts])
-
-        distances, rivals, relative = map(join, ("distances", "rivals", "relative"))
-        return cls(distances, rivals, relative, q, labels, join("headroom"))
+        distances, rivals, relative, headroom = map(torch.cat, zip(*parts, strict=True))
+        return cls(distances, rivals, relative, q, labels, headroom)
 
 
 @takes_data
@@ -208,7 +205,10 @@ def input_margins(
     Source: Elsayed et al. 2018, (3); Jiang et al. 2019. The relative distance and the headroom:
     beyond the papers.
     """
-    (model, samples), layer = open_model_and_data(model, data), check_layer(layer)
+    model, samples = open_model_and_data(model, data)
+    check_instance(
+        "layer", layer, nn.Module, "a module of the model, such as model.embedding", optional=True
+    )
     require_order(samples)
     rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)

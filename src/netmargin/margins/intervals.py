@@ -33,28 +33,19 @@ Interval = tuple[float, float]
 ERROR, Z, WEIGHTED_ERROR, INPUT = "error", "z", "margin-weighted error", "input margin 25%"
 
 
-def _error_terms(q: np.ndarray) -> list[np.ndarray]:
-    """What the error is the mean of."""
-    return [np.where(q <= 0, 1.0, 0.0)]
-
-
-def _z_terms(q: np.ndarray) -> list[np.ndarray]:
-    """The margins and their squares."""
-    return [q, q * q]
-
-
-def _weighted_terms(q: np.ndarray) -> list[np.ndarray]:
-    """The sizes of wrong margins, and of all."""
-    return [np.where(q <= 0, np.abs(q), 0.0), np.abs(q)]
-
-
 Number = tuple[
     Callable[[np.ndarray], list[np.ndarray]], Callable[[Sequence[np.ndarray]], np.ndarray]
 ]
 NUMBERS: Mapping[str, Number] = {
-    ERROR: (_error_terms, lambda mean: mean[0]),
-    Z: (_z_terms, lambda mean: mean[0] / np.sqrt(np.maximum(mean[1] - mean[0] ** 2, 0.0))),
-    WEIGHTED_ERROR: (_weighted_terms, lambda mean: mean[0] / mean[1]),
+    ERROR: (lambda q: [np.where(q <= 0, 1.0, 0.0)], lambda mean: mean[0]),
+    Z: (
+        lambda q: [q, q * q],
+        lambda mean: mean[0] / np.sqrt(np.maximum(mean[1] - mean[0] ** 2, 0.0)),
+    ),
+    WEIGHTED_ERROR: (
+        lambda q: [np.where(q <= 0, np.abs(q), 0.0), np.abs(q)],
+        lambda mean: mean[0] / mean[1],
+    ),
 }
 """Each number of margins: terms of every sample, and what it is of their means."""
 

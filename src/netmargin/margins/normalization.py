@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import nn
 
@@ -24,8 +24,7 @@ def normalizing_homogeneity(homogeneity: Homogeneity) -> Homogeneity:
         return homogeneity
 
 
-@dataclass(frozen=True)
-class Norms:
+class Norms(NamedTuple):
     """The norms by which the margins of one net are divided."""
 
     total: float  # ||theta|| over the parameters that count

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import suggest_word
+from ..core.records import json_ready
 from ..core.saved_records import Record
 from ..errors import ArgumentError
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
@@ -140,13 +141,12 @@ class MarginTable(Mapping[str, Margin]):
 
         Numbers that are not finite are None.
         """
-        found = {}
-        for name, row in self.items():
-            numbers = {"value": row.value, "smoothed": row.smoothed}
-            numbers |= zip(quantile_names(), row.quantiles() or (), strict=False)
-            if row.applies:
-                found[name] = {
-                    key: value if value is not None and math.isfinite(value) else None
-                    for key, value in numbers.items()
-                }
-        return found
+        names = ("value", "smoothed", *quantile_names())
+        rows = [(name, row, row.quantiles()) for name, row in self.items()]
+        return json_ready(
+            {
+                name: dict(zip(names, (row.value, row.smoothed, *found), strict=True))
+                for name, row, found in rows
+                if found is not None
+            }
+        )
