@@ -23,7 +23,7 @@ from netmargin.solvers import (
     kernel_interpolation,
     min_norm_interpolation,
 )
-from netmargin.solvers.columns import least_norm
+from netmargin.solvers.columns import margin_problem
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
 from tests.test_solvers import cells
@@ -78,7 +78,7 @@ def test_no_search_ends_before_its_best_weights_are_proved(index, monkeypatch):
     """A search whose best dual weights turned out to be worth less once lost its patience at a
     gap of 11%, on some machines: rounding chose its path. Here it has none to lose.
     """
-    monkeypatch.setattr(least_norm, "_PATIENCE", 1)
+    monkeypatch.setattr(margin_problem, "_PATIENCE", 1)
     assert_set_is_solved(index)
 
 

@@ -18,7 +18,7 @@ INTERNAL = {  # never returned by a public function
     "netmargin.kkt.constraint_subset.ConstraintSubset",
     "netmargin.solvers.columns.engine.Ending",
     "netmargin.solvers.columns.options.Options",
-    "netmargin.solvers.columns.master.MarginConstraints",
+    "netmargin.solvers.columns.master.Constraints",
     "netmargin.papers.ledger.claim.Refutation",
     "netmargin.papers.ledger.trial.Trial",
     "netmargin.papers.ledger.directions.Instances",

@@ -9,7 +9,7 @@ import torch
 from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin
 from netmargin.solvers.columns import margin_problem
-from netmargin.solvers.columns.master import MarginConstraints
+from netmargin.solvers.columns.master import Constraints
 from netmargin.solvers.columns.restricted_problem import RestrictedProblem
 from netmargin.solvers.columns.smooth_ascent import Ascent, _Net, ascend_margin
 
@@ -45,7 +45,7 @@ def test_the_neurons_of_the_net_come_near_the_largest_margin():
     assert set(net.s) == {-1.0, 1.0}
     assert net.dual.min() >= 0
     assert net.dual.sum() == pytest.approx(1)
-    restricted = RestrictedProblem(Z, MarginConstraints(Y, np.ones(len(Z))), 1)
+    restricted = RestrictedProblem(Z, Constraints(Y, np.ones(len(Z))), 1)
     restricted.add(net.U, net.s)
     restricted.solve()
     best = f1_max_margin(Z, Y, bias=False, pricing="local", tol=1e-3).margin

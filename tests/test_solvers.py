@@ -23,7 +23,7 @@ from netmargin.solvers import (
     min_norm_interpolation,
     ntk_max_margin,
 )
-from netmargin.solvers.columns.master import MarginConstraints
+from netmargin.solvers.columns.master import Constraints
 from netmargin.solvers.columns.polish import polish_neurons
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
@@ -70,7 +70,7 @@ def test_equals_brute_force_over_all_cells(dimension):
         patterns = cells(Z)
         both = np.concatenate([patterns, patterns])
         signs = np.repeat([1.0, -1.0], len(patterns))
-        v, *_ = polish_neurons(Z, MarginConstraints(y, np.ones(len(y))), both, signs)
+        v, *_ = polish_neurons(Z, Constraints(y, np.ones(len(y))), both, signs)
         outputs = np.einsum("k,kd,nd,kn->n", signs, v, Z, both)
         best = max((y * outputs).min() / np.linalg.norm(v, axis=1).sum(), 0.0)
         assert solution.certified
@@ -331,7 +331,7 @@ def test_branch_and_bound_equals_the_arrangement_and_is_valid_when_cut_short():
     assert bounds[-1] >= reached
 
 
-def brute_force_rows(Z: np.ndarray, rows: MarginConstraints) -> float:
+def brute_force_rows(Z: np.ndarray, rows: Constraints) -> float:
     """1 / t of the convex program over every cell at once."""
     patterns = cells(Z)
     both, signs = np.concatenate([patterns, patterns]), np.repeat([1.0, -1.0], len(patterns))
@@ -352,7 +352,7 @@ def test_soft_margin_equals_brute_force_and_its_net(dimension):
         solution = f1_soft_margin(X, y, C=C, tol=1e-8)
         assert solution.certified
         Z = np.hstack([X, np.ones((len(X), 1))])
-        coarse = brute_force_rows(Z, MarginConstraints(y, np.ones(len(y)), slack_cost=C))
+        coarse = brute_force_rows(Z, Constraints(y, np.ones(len(y)), slack_cost=C))
         assert solution.lower_bound * (1 - 1e-7) <= coarse
         assert solution.objective <= coarse * (1 + 1e-7)
         assert (solution.dual >= 0).all()

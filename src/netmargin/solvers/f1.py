@@ -14,7 +14,9 @@ from .attained import attained_hinge_objective, attained_margin
 from .columns.best_net import extract_net, extract_soft_net
 from .columns.engine import generate_columns
 from .columns.margin_problem import MarginProblem
+from .columns.master import Constraints
 from .columns.options import check_power, read_options
+from .columns.restricted_problem import RestrictedProblem
 from .contradictions import Contradictions, recommended_cost
 from .extended import round_down, round_up
 from .solution import ReLUMeasure, SoftVariationNormSolution, VariationNormSolution, describe_proof
@@ -114,7 +116,10 @@ def f1_max_margin(
     # its own sphere. In longer floats, as products of the least float64 may round to 0.
     longest = np.longdouble(data.longest)
     unit, sphere = (0.5 * longest, np.sqrt(2)) if power == 1 else (longest**2, 1.0)
-    problem = MarginProblem(data, options, neurons, power=power)
+    restricted = RestrictedProblem(
+        data.scaled, Constraints(data.y, np.ones(len(data))), power=power
+    )
+    problem = MarginProblem(restricted, options, data.directions(neurons))
     ending = generate_columns(
         problem,
         progress=progress,
@@ -265,8 +270,9 @@ def f1_soft_margin(
             f" got {C}"
         )
     scale = data.longest
-    problem = MarginProblem(data, options, neurons, target=weights, slack_cost=C * scale)
-    # 1 / t is the least objective in the units of the problem (`MarginConstraints`).
+    restricted = RestrictedProblem(data.scaled, Constraints(data.y, weights, C * scale))
+    problem = MarginProblem(restricted, options, data.directions(neurons))
+    # 1 / t is the least objective in the units of the problem (`Constraints`).
     ending = generate_columns(
         problem,
         progress=progress,

@@ -193,19 +193,23 @@ def _least_variation_norm(
             problem,
             progress=progress,
             title="interpolation",
-            in_units=lambda bracket: Bracket(scale * bracket.lower, scale * bracket.upper),
+            in_units=lambda bracket: Bracket(
+                scale / bracket.upper, scale / bracket.lower if bracket.lower > 0 else np.inf
+            ),
         ).status
-        atoms, alphas = problem.best.U, scale * problem.best.alphas
-        norm, lower, upper = scale * problem.norm, scale * problem.lower, np.inf
+        best = problem.restricted
+        atoms, alphas = best.function
+        alphas = scale * alphas
+        norm, lower, upper = scale * best.norm, scale / problem.upper, np.inf
         if Bracket(lower, norm).gap <= options.tol:
             rows, exponents = normalize_rows(data.Z[targets.kept])
             values = np.ldexp(y[targets.kept], -exponents).astype(np.longdouble) / scale
             try:
                 # The division by a power of 2 rounds off at most the least float.
-                upper = scale * problem.best.bound_exactly(rows, values, LEAST / scale)
+                upper = scale * best.bound_exactly(rows, values, LEAST / scale)
             except KeyboardInterrupt:
                 ended = Status.INTERRUPTED
-        dual[targets.kept] = problem.dual / split_lengths(data.Z[targets.kept])[0]
+        dual[targets.kept] = problem.dual / problem.upper / split_lengths(data.Z[targets.kept])[0]
         proof = problem.proof
     measure = ReLUMeasure(
         atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2),

@@ -17,7 +17,7 @@ from ..core.matrices import SolverData, binary_data
 from ..errors import DataError
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .attained import attained_margin
-from .columns.master import MarginConstraints
+from .columns.master import Constraints
 from .columns.polish import polish_neurons
 from .extended import round_up
 from .hull import as_integers, find_contradiction, normalize_rows
@@ -267,7 +267,7 @@ def _solve_choice(
     m = len(chosen)
     outputs, cells = _pose(Z, y, chosen)
     active, signs = np.array([pattern for pattern, _ in chosen]), np.array([s for _, s in chosen])
-    rows = MarginConstraints(y, np.maximum(least, _LEAST))
+    rows = Constraints(y, np.maximum(least, _LEAST))
     v, samples, sides = polish_neurons(Z, rows, active, signs)
     # Any p >= 0 and c >= 0 bound (p . least) t by sum_j <pull_j, v_j>, that is by the largest
     # |pull_j| / 2.

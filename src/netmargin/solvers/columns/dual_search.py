@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...core.matrices import EPS
 from ..pricing.local import price_locally, unit_rows
 from .falling_targets import FallingTargets
-from .master import MarginConstraints
 from .neuron_search import NeuronSearch
 from .options import Options
 from .restricted_problem import RestrictedProblem
@@ -23,9 +23,11 @@ ZERO_MARGIN = 1e-10
 program.
 """
 _ABSOLUTE_ROUNDING = 1e-12
-"""Added to the first bound, a sum of n weights with sum 1, for its rounding."""
-_RELATIVE_ROUNDING = 1e-14
-"""Room for the few products by which a bound gets into the units of the caller."""
+"""Added to the first bound, a sum of n weights of order 1, for its rounding."""
+_ULPS = 64
+"""Ulps of each weight times its target that cover the few quotients which lead to the target, some
+for each coordinate, and the products that lead from the bound to the units of the caller.
+"""
 _DUST = (1e-4, 1e-6, 1e-8, 1e-10)
 """Dual weights below these parts of the largest are dropped if the bound allows it, the largest
 part first: two digits at a time keep the attempts few.
@@ -44,25 +46,24 @@ class DualSearch(NeuronSearch):
     `local_upper`, which proves nothing.
     """
 
+    zero_margin = ZERO_MARGIN
+    many = 1  # how many times as many neurons are added and starts are taken
+
     def __init__(
         self,
-        Z: np.ndarray,
-        rows: MarginConstraints,
+        restricted: RestrictedProblem,
         options: Options,
-        neurons: np.ndarray,
-        power: int,
     ):
-        super().__init__(Z, power, options)
-        self.restricted, self.recent = RestrictedProblem(Z, rows, power), neurons
+        super().__init__(restricted.Z, restricted.power, options)
+        self.restricted = restricted
         self.centre = self.dual = self.restricted.even_dual()
         self.local_upper = np.inf
         self.upper, self.proof = np.inf, ""
         # |u . z| is at most 1, so that the sum of the weights is a bound.
-        total = float(self.dual.sum()) + _ABSOLUTE_ROUNDING
+        total = float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING
         self.offer_bound(self.dual, total, "the sum of the weights")
-        self._targets = FallingTargets(
-            Z, rows.signs, rows.target, options, slack_cost=rows.slack_cost
-        )
+        self._targets: FallingTargets | None = None
+        self._signs = np.ones(len(self.Z))
 
     @property
     def t(self) -> float:
@@ -83,9 +84,13 @@ class DualSearch(NeuronSearch):
 
     def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
         """Neurons of large value at these dual weights, found by local search."""
-        half, used = starts // 2, self.restricted.U[self.restricted.weights > 0]
+        half, used = self.many * starts // 2, self.restricted.U[self.restricted.weights != 0]
         largest = self.find_neurons(
-            self.coefficients(dual), used, samples=half, normal=half, count=COLUMNS_PER_ROUND
+            self.coefficients(dual),
+            used,
+            samples=half,
+            normal=half,
+            count=self.many * COLUMNS_PER_ROUND,
         )
         self.consider_centre(dual, largest)
         return self.recent
@@ -109,7 +114,7 @@ class DualSearch(NeuronSearch):
 
     def is_settled(self) -> bool:
         """Whether no neuron is known that would raise t by more than half the tolerance."""
-        return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), ZERO_MARGIN)
+        return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), self.zero_margin)
 
     def local_gap(self) -> float:
         """Relative distance of t to the largest value that search found, or to the proved bound
@@ -133,7 +138,7 @@ class DualSearch(NeuronSearch):
         for weights in [dual] if self.exact else [self.trim_dual(dual), dual]:
             found = self.bound_neurons(
                 self.coefficients(weights),
-                floor=max(self.t, 0.5 * ZERO_MARGIN),
+                floor=max(self.t, 0.5 * self.zero_margin),
                 found=self.local_upper,
                 attained=self.t if work is None else 0.0,
                 count=COLUMNS_PER_ROUND,
@@ -152,12 +157,22 @@ class DualSearch(NeuronSearch):
 
     def prove_by_targets(self, report: Callable[[str], None]) -> np.ndarray:
         """Lower the proved bound by falling targets; returns the neurons that were met."""
-        self._targets.begin(self.centre, self.t, self.restricted.U)
+        rows = self.restricted.rows
+        if self._targets is None:  # over dual weights of the signs that the best ones have
+            self._signs = np.where(self.centre == 0, np.sign(rows.target), np.sign(self.centre))
+            self._targets = FallingTargets(
+                self.Z,
+                self._signs * rows.signs,
+                self._signs * rows.target,
+                self.options,
+                slack_cost=rows.slack_cost,
+            )
+        self._targets.begin(self._signs * self.centre, self.t, self.restricted.U)
         found = self._targets.improve(
             upper=self.upper,
             lower=self.t,
             tol=self.tol,
-            offer=lambda proof: self.offer_bound(proof.dual, proof.largest, proof.words),
+            offer=lambda p: self.offer_bound(self._signs * p.dual, p.largest, p.words),
             report=report,
         )
         self._consider_values(found)
@@ -176,7 +191,7 @@ class DualSearch(NeuronSearch):
             trimmed = self.restricted.normalize_dual(
                 np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0)
             )
-            used = self.restricted.U[self.restricted.weights > 0]
+            used = self.restricted.U[self.restricted.weights != 0]
             _, values = price_locally(
                 self.Z,
                 self.coefficients(trimmed),
@@ -194,7 +209,10 @@ class DualSearch(NeuronSearch):
         best so far; `proof` says how that was proved.
         """
         # The weights have p . target = 1 up to rounding: their bound is in units of what it is.
-        unit = math.fsum(dual * self.restricted.rows.target) * (1 - _RELATIVE_ROUNDING)
+        terms = dual * self.restricted.rows.target
+        unit = math.fsum(terms) - (self.Z.shape[1] + _ULPS) * EPS * float(np.abs(terms).sum())
+        if unit <= 0:  # weights that cancel each other say nothing
+            return
         upper = max(value, self.restricted.slack_bound(dual)) / unit
         if upper < self.upper:
             self.upper, self.dual, self.proof = float(upper), dual, proof

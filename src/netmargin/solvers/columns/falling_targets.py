@@ -115,7 +115,7 @@ class Proof:
 
 class FallingTargets:
     """A search for bounds at dual weights p >= 0 with p . target = 1, whose response to a unit
-    neuron u is sum_i p_i signs_i relu(u . z_i), as in `MarginConstraints`.
+    neuron u is sum_i p_i signs_i relu(u . z_i), as in `Constraints`.
 
     Where not `sparse`, weights are those that `begin` takes; "auto" without a deadline takes some
     seconds in all. `neurons` (k, D) are all that were met, and `nodes` counts those of all trees.

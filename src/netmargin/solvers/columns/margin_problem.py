@@ -1,7 +1,7 @@
 """The max margin, hard and soft, as a problem of column generation.
 
 Everything is in units of the largest |z|, of unit-norm features, and of t: the largest t such that
-the rows (`MarginConstraints`) hold with mass 1. For dual weights p with p . target = 1, max(max_u
+the rows (`Constraints`) hold with mass 1. For dual weights p with p . target = 1, max(max_u
 |sum_i p_i signs_i relu(u . z_i)|, max_i p_i / slack_cost) is an upper bound of t. Neurons are
 priced by local search at dual weights between the new ones and the best so far; the first ones are
 those of a net whose margin is ascended (`smooth_ascent`). Where search finds nothing more, neurons
@@ -14,14 +14,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.matrices import SolverData
 from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
 from ..pricing.local import draw_starts
-from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, ZERO_MARGIN, DualSearch
+from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, DualSearch
 from .engine import Patience
-from .master import MarginConstraints
 from .options import Options
+from .restricted_problem import RestrictedProblem
 from .smooth_ascent import Ascent, ascend_margin
 
 # The numbers below trade rounds against the time of a round, and were set by trial. No proof
@@ -68,29 +67,24 @@ class MarginProblem(DualSearch):
     """
 
     zero = 0.0  # a bound of rounding is no proof
+    drawn = COLUMNS_PER_ROUND // 2, COLUMNS_PER_ROUND // 2  # rays and others to begin with
 
     def __init__(
         self,
-        data: SolverData,
+        restricted: RestrictedProblem,
         options: Options,
-        neurons,
-        *,
-        target: np.ndarray | None = None,
-        slack_cost: float = np.inf,
-        power: int = 1,
+        neurons: np.ndarray | None = None,
     ):
-        """In units of the longest sample; `neurons` are those of the caller, `target` (n,) the
-        margins asked for, 1 by default.
-        """
-        target = np.ones(len(data)) if target is None else target
-        rows = MarginConstraints(data.y, target, slack_cost)
-        neurons = data.directions(neurons)
-        super().__init__(data.scaled, rows, options, neurons, power)
+        """`neurons` (k, D) are those of the caller."""
+        super().__init__(restricted, options)
+        self.recent = self.recent if neurons is None else neurons
+        self._polishes, rows = self.exact, restricted.rows
         self._rounds, self._last_dual, self._targets_are_due = 0, self.centre, False
         # Where samples are few or the arrangement is visited, search finds the neurons at once;
         # the caller's may be better; and a net with slack need not separate the samples.
-        unknown = len(data) >= _LEAST_SAMPLES and not self.exact and not len(neurons)
-        self._ascends = unknown and power == 1 and slack_cost == np.inf
+        unknown = len(self.Z) >= _LEAST_SAMPLES and not self.exact and not len(self.recent)
+        hard = rows.slack_cost == np.inf and not rows.equal
+        self._ascends = unknown and self.power == 1 and hard
         # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
         self._patience = Patience(_PATIENCE, _PROGRESS)
         self._conclusions = Patience(_PATIENCE, _PROGRESS)
@@ -110,12 +104,14 @@ class MarginProblem(DualSearch):
         """The neurons of the caller, those of a linear function, directions at random, and neurons
         of large value at even dual weights, or at those where an ascended net ends.
         """
-        half = COLUMNS_PER_ROUND // 2
-        drawn = draw_starts(self.Z, self.random, samples=half, normal=half)
-        others = [self.recent, self.fit_linear_neurons(), drawn]
+        samples, normal = self.drawn
+        drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
+        others = np.concatenate([self.recent, self.fit_linear_neurons(), drawn])
         if self._ascends and time.monotonic() < self.deadline:
             self._last_dual = self._ascend(_FIRST_ASCENT)
-        return np.concatenate([*others, self.search_at(self._last_dual)])
+        # They are there even if search ends at once.
+        self.restricted.add(others, self.restricted.paying_signs(others, self._last_dual))
+        return self.search_at(self._last_dual)
 
     def _ascend(self, ascent: Ascent) -> np.ndarray:
         """Add the neurons of an ascended net; returns the dual weights (n,) at its end."""
@@ -131,15 +127,16 @@ class MarginProblem(DualSearch):
         self.restricted.add(neurons, self.restricted.paying_signs(neurons, self._last_dual))
         self._last_dual = self.restricted.solve(self.deadline)
         self.consider_centre(self.centre, 0.0)
-        self._gap = 1 - self.t / self.local_upper if self.local_upper > 0 else 0.0
+        level = self.restricted.level
+        self._gap = 1 - level / self.local_upper if self.local_upper > 0 else 0.0
         # Before the neurons separate the samples the gap is 1, whatever a round brings.
-        if self.t > ZERO_MARGIN or self._rounds > min(len(self.Z), _MOST_UNSEPARATED):
+        if level > self.zero_margin or self._rounds > min(len(self.Z), _MOST_UNSEPARATED):
             self._patience.count_round(self._gap)
         self._concluding = (
             self._gap <= 0.5 * self.tol
             or self._patience.is_over
             or not len(neurons)
-            or self.local_upper <= ZERO_MARGIN
+            or self.local_upper <= self.zero_margin
             or self.is_late
         )
 
@@ -150,14 +147,17 @@ class MarginProblem(DualSearch):
         dual, gap = self._last_dual, self._gap
         if self._ascends and self._rounds == _ROUNDS_BETWEEN and gap > _HARD:
             left = self._search_ends - time.monotonic()
-            if self.t > ZERO_MARGIN and _SECOND_ASCENT.seconds(self.Z) < _SHARE_OF_ASCENT * left:
+            if (
+                self.t > self.zero_margin
+                and _SECOND_ASCENT.seconds(self.Z) < _SHARE_OF_ASCENT * left
+            ):
                 self._ascend(_SECOND_ASCENT)
         if self._concluding:
             return self._search_thoroughly(dual)
         # Duals jump about: price between the new ones and the best so far, and where polishing
         # says they should be.
         found = self.search_at((1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self.centre)
-        if self.exact and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
+        if self._polishes and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
             found = np.concatenate([*self.polish_neurons(), found])
         if not self.exact and gap < self._proof_gap:
             found = np.concatenate([self.prove_at(self.centre, work=QUICK_WORK), found])
@@ -173,7 +173,7 @@ class MarginProblem(DualSearch):
         starts = STARTS if self.exact else THOROUGH_STARTS
         self.local_upper = np.inf  # values of the past were found by less thorough search
         found = [self.search_at(self.centre, starts=starts), self.search_at(dual, starts=starts)]
-        if self.exact or self._conclusions.idle > 1:
+        if self._polishes or self._conclusions.idle > 1:
             found += self.polish_neurons()
         return np.concatenate(found)
 
@@ -196,7 +196,7 @@ class MarginProblem(DualSearch):
             found.append(prove_at_centre(None))
             self._targets_are_due = self.targets_pay(self.upper, self.t)
         if self._targets_are_due:
-            if self.t > ZERO_MARGIN:
+            if self.t > self.zero_margin:
                 found.append(self.prove_by_targets(lambda line: report(self.bracket, line)))
             if self.endless:
                 found.append(prove_at_centre(np.inf))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ...core.cone_program import minimize
 from ...core.matrices import stack_blocks
-from .master import MarginConstraints
+from .master import Constraints
 
 _TOLERANCE = 1e-10
 """As sharp as an interior point gets without trouble: neurons are candidates, but the nearer to the
@@ -20,7 +20,7 @@ optimum, the fewer rounds follow.
 
 def polish_neurons(
     Z: np.ndarray,
-    rows: MarginConstraints,
+    rows: Constraints,
     active: np.ndarray,
     signs: np.ndarray,
     *,
@@ -72,7 +72,8 @@ def polish_neurons(
     cost = np.zeros(A.shape[1])
     cost[0] = -1.0
     cones = [
-        clarabel.NonnegativeConeT(n + 1 + slacks + walls.size),
+        clarabel.ZeroConeT(n) if rows.equal else clarabel.NonnegativeConeT(n),
+        clarabel.NonnegativeConeT(1 + slacks + walls.size),
         *[clarabel.SecondOrderConeT(1 + dimension)] * k,
     ]
     x, multipliers = minimize(cost, A, b, cones, tol=_TOLERANCE, deadline=deadline)

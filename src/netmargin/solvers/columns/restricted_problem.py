@@ -3,11 +3,12 @@ recomputed in float64.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from ..pricing.local import features, weighted_sums
-from .master import MarginConstraints, MasterLP
+from .master import Constraints, MasterLP
 from .polish import polish_neurons
 
 _MOST_COLUMNS, _KEPT_COLUMNS = 2500, 1000
@@ -36,19 +37,28 @@ class RestrictedProblem:
     """The largest t over weights of given neurons: unit directions U (k, D) with output signs s
     (k,) and columns A (n, k). Dual weights p are normalized to p . target = 1.
 
-    Their `weights` (k,) attain t, the best so far, recomputed in float64.
+    Their `weights` (k,) attain t, the best so far, recomputed in float64; `level` is what t would
+    be with the slacks that the linear program has now.
     """
 
-    def __init__(self, Z: np.ndarray, rows: MarginConstraints, power: int):
+    smallest = _SMALLEST  # a smaller t is 0 to the tolerance of the linear program
+
+    def __init__(
+        self, Z: np.ndarray, rows: Constraints, *, power: int = 1, slack_cost: float | None = None
+    ):
+        """`slack_cost` is that of the linear program, if it differs from that of the rows."""
         self.Z, self.rows, self.power = Z, rows, power
         # The empty net, f = 0, attains this t with slacks for all, and 0 where there are none.
-        self.t, self.weights = 1 / (rows.slack_cost * float(rows.target.sum())), np.zeros(0)
+        self.t, self.weights = 1 / (rows.slack_cost * float(np.abs(rows.target).sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
-        slack_cost = _limit_slack_cost(rows.slack_cost)
-        self._master, self._magnification = (
-            MasterLP(MarginConstraints(rows.signs, rows.target, slack_cost)),
-            1.0,
-        )
+        self._slack_cost = slack_cost or rows.slack_cost
+        if self._slack_cost < np.inf:  # what the linear program can tell from infinity
+            self._slack_cost = min(self._slack_cost, _LARGEST)
+        self.level, self._magnification, self._master = self.t, 1.0, self._begin_program(1.0)
+
+    def _begin_program(self, magnification: float) -> MasterLP:
+        """A linear program whose columns and slacks are larger by this factor."""
+        return MasterLP(replace(self.rows, slack_cost=self._slack_cost / magnification))
 
     def even_dual(self) -> np.ndarray:
         """Dual weights (n,) to begin with: half for each class, the same within a class."""
@@ -62,7 +72,7 @@ class RestrictedProblem:
 
     def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Which neurons (booleans) would raise t, to first order."""
-        return np.abs(self.values(U, dual)) > self.t * (1 + _IMPROVES) + _IMPROVES_AT_LEAST
+        return np.abs(self.values(U, dual)) > self.level * (1 + _IMPROVES) + _IMPROVES_AT_LEAST
 
     def slack_bound(self, dual: np.ndarray) -> float:
         """The bound of t that slacks set at these dual weights."""
@@ -95,13 +105,13 @@ class RestrictedProblem:
 
     def solve(self, deadline: float = math.inf) -> np.ndarray:
         """Improve t and the weights; returns the dual weights (n,) of the linear program."""
-        t, weights, dual = self._master.solve(deadline)
-        self._keep_if_better(t / self._magnification, weights)
+        t, weights, slack, dual = self._master.solve(deadline)
+        self._keep_if_better(t / self._magnification, weights, slack / self._magnification)
         dual = self.normalize_dual(dual)
         # Begun anew where the optimum left [1/4, 4], or where there are too many neurons.
-        if (self.t > _SMALLEST and not 0.25 < self.t * self._magnification < 4) or len(
-            self.s
-        ) > max(_MOST_COLUMNS, 4 * len(self.Z)):
+        out_of_scale = not 0.25 < self.level * self._magnification < 4
+        crowded = len(self.s) > max(_MOST_COLUMNS, 4 * len(self.Z))
+        if (self.level > self.smallest and out_of_scale) or crowded:
             self._restart(dual)
         return dual
 
@@ -109,9 +119,10 @@ class RestrictedProblem:
         """Begin a linear program whose optimum is near 1, so that the tolerances of the solver are
         relative to it, and drop idle neurons.
         """
-        self._magnification = 1 / self.t if self.t > _SMALLEST else self._magnification
+        if self.level > self.smallest:
+            self._magnification = 1 / self.level
         # Neurons with weight first, then those of largest value.
-        order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights > 0), kind="stable")
+        order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights != 0), kind="stable")
         useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
         self.U, self.s, self.weights, self.A = (
             self.U[useful],
@@ -119,15 +130,10 @@ class RestrictedProblem:
             self.weights[useful],
             self.A[:, useful],
         )
-        rows = self.rows
-        self._master = MasterLP(
-            MarginConstraints(
-                rows.signs, rows.target, _limit_slack_cost(rows.slack_cost) / self._magnification
-            )
-        )
+        self._master = self._begin_program(self._magnification)
         self._master.add(self._magnification * self.A)
 
-    def _keep_if_better(self, t: float, weights: np.ndarray) -> None:
+    def _keep_if_better(self, t: float, weights: np.ndarray, slack: float) -> None:
         """Recompute t in float64 for weights of the linear program, made feasible; keep them if
         they are the best so far.
         """
@@ -149,12 +155,13 @@ class RestrictedProblem:
         best = int(np.argmax(values))
         if masses[best] > 0 and np.isfinite(values[best]) and values[best] >= self.t:
             self.t, self.weights = float(values[best]), weights / masses[best]
+        self.level = self.t
 
     def normalize_dual(self, dual: np.ndarray) -> np.ndarray:
         """Make dual weights of a solver feasible: of the right sign, and p . target = 1."""
         dual = np.nan_to_num(dual, posinf=0.0, neginf=0.0)
-        # HiGHS gives duals of either sign, by the sense of the rows.
-        dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
+        if not self.rows.equal:  # HiGHS gives duals of either sign, by the sense of the rows
+            dual = np.maximum(dual * np.sign(dual.sum()), 0.0)
         total = float(dual @ self.rows.target)
         return dual / total if abs(total) > 1e-300 else self.even_dual()
 
@@ -166,23 +173,18 @@ class RestrictedProblem:
         nothing = np.zeros((0, self.Z.shape[1])), None
         if not len(used) or self.power == 2:
             return nothing
-        products = self.U[used] @ self.Z.T
+        products, signs = self.U[used] @ self.Z.T, (self.s * np.sign(self.weights))[used]
         # Neurons of one cell and sign are one neuron of the cone program.
         patterns, index = np.unique(
-            np.column_stack([products > _KINK, self.s[used] > 0]), axis=0, return_index=True
+            np.column_stack([products > _KINK, signs > 0]), axis=0, return_index=True
         )
         count = min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.Z))
         walls = np.argpartition(np.abs(products[index]), count - 1, axis=1)[:, :count]
         v, dual, _ = polish_neurons(
-            self.Z, self.rows, patterns[:, :-1], self.s[used][index], walls=walls, deadline=deadline
+            self.Z, self.rows, patterns[:, :-1], signs[index], walls=walls, deadline=deadline
         )
         norms = np.linalg.norm(v, axis=1)
         keep = np.isfinite(norms) & (norms > _GONE)
         if not np.isfinite(dual).all():
             return nothing
         return v[keep] / norms[keep, None], self.normalize_dual(dual)
-
-
-def _limit_slack_cost(slack_cost: float) -> float:
-    """The slack cost, reduced to what the linear program can tell from infinity."""
-    return slack_cost if slack_cost == np.inf else min(slack_cost, _LARGEST)
