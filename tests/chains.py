@@ -1,8 +1,13 @@
 """Chains of given arrays, for tests of exact radii."""
 
+import math
+
 import numpy as np
 
+from netmargin.radii.exact.ball import compact
 from netmargin.radii.exact.chain import Chain
+from netmargin.radii.exact.proof import list_functionals
+from netmargin.radii.exact.radius import RadiusSearch
 
 
 def make_chain(weights, biases, slopes) -> Chain:
@@ -16,3 +21,21 @@ def make_chain(weights, biases, slopes) -> Chain:
         tuple(np.zeros_like(weight) for weight in weights),
         tuple(np.zeros_like(bias) for bias in biases),
     )
+
+
+def search_radius(chain: Chain, x: np.ndarray, label: int, upper: float = math.inf) -> RadiusSearch:
+    """The search of the radius of a sample, which calls wrong what the chain does for certain."""
+
+    def judge(point: np.ndarray) -> float:
+        values = chain.evaluate(point[None])
+        # Twice, for the rounding of the functional itself.
+        errors = 2 * chain.bound_errors(point[None], values)[0]
+        gaps = [c @ values[-1][0] + abs(c) @ errors for c in list_functionals(label, len(errors))]
+        return float(np.linalg.norm(point - x)) if min(gaps) <= 0 else math.inf
+
+    return RadiusSearch(compact(chain), x, label, upper, judge)
+
+
+def is_closed(proved, tol: float) -> bool:
+    """Whether a radius is known up to a relative gap."""
+    return proved.lower >= (1 - tol) * proved.upper

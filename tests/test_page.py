@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from torch import nn
 import netmargin as nm
 from netmargin.cli import main
 from netmargin.figures.training import _draw_loss
-from netmargin.page import measured
+from netmargin.page import measured, numbers
 from netmargin.page.block import make_block
 from netmargin.page.making import make_page
 from netmargin.page.numbers import distance
@@ -58,6 +59,31 @@ def predict(net, X):
     """The answers of a net."""
     with torch.no_grad():
         return net(X).argmax(1)
+
+
+INF = math.inf
+WRITTEN = {  # numbers, and how a page writes them
+    numbers.count: {12345: "12,345"},
+    numbers.round_down: {0.123456: 0.1234, INF: INF},
+    numbers.distance: {0.962: "0.96", -0.0571: "−0.057", 1e-4: "<0.001", -1e-9: ">−0.001",
+                       0.0: "0.00", 12345.6: "12,346", 345.67: "345.7", INF: "∞"},
+    partial(numbers.distance, down=True): {0.999: "0.99", 0.0316: "0.031", 0.00099: "0.000"},
+    numbers.percent: {0.1433: "14%", 1e-4: "<1%", 0.9999: ">99%", 1.0: "100%"},
+    partial(numbers.percent, decimals=1): {0.064: "6.4%"},
+    numbers.power_of_ten: {-12.2: "10⁻¹²", -0.5: "0.32", -1000.0: "10⁻¹⁰⁰⁰", -INF: "0"},
+    numbers.significant: {0.0321: "0.032", 1234.5: "1,234", 3.2e-7: "3.2·10⁻⁷",
+                          -4.6e12: "−4.6·10¹²", 0.0: "0"},
+    numbers.plain: {1.0: "1", 0.2: "0.2", -0.5: "−0.5"},
+    numbers.one_digit: {0.24: 0.2, 17.0: 20.0},
+}  # fmt: skip
+
+
+def test_numbers_are_written_with_few_digits_and_never_better_than_they_are():
+    for write, known in WRITTEN.items():
+        assert {value: write(value) for value in known} == known
+    assert [numbers.plural(n, "image") for n in (1, 1000)] == ["1 image", "1,000 images"]
+    assert numbers.ends_of_range(-0.42421296, 2.8214867) == ("-0.425", "2.822")
+    assert numbers.ends_of_range(3e-9, 255.0) == ("0", "255")
 
 
 def test_the_overview_counts_what_a_plain_loop_counts():
@@ -377,7 +403,7 @@ def test_a_net_is_not_called_better_for_what_calibration_can_make():
     nets = {"150": net, "flat": nn.Sequential(net, nn.Softsign())}  # the same answers
     comparison = make_page(facts_of(nets, data, heldout)).comparison
     assert "do not tell “150” from the others" in comparison.takeaway
-    assert "Calibration alone" in comparison.note
+    assert "Calibration alone" in comparison.notes[0]
     assert comparison.nets[1].error.verdict == "not clearly different"
     assert comparison.nets[1].z.verdict == "differs, perhaps by calibration alone"
     nets = {"150": net, "3": digits_net(3)[0]}
@@ -388,7 +414,7 @@ def test_a_net_is_not_called_better_for_what_calibration_can_make():
     given = dataclasses.replace(found, differences=type(found.differences)(unclear))
     comparison = make_page(facts_of(nets, data, heldout, records=given)).comparison
     assert comparison.takeaway == "“150” is clearly (95%) better than “3” by error."
-    assert "one can be clear where the bars of both nets overlap" in comparison.note
+    assert "one can be clear where the bars of both nets overlap" in comparison.notes[0]
 
 
 def test_each_net_is_measured_once_and_compared_as_nm_compare_does(monkeypatch):
@@ -887,22 +913,8 @@ def test_a_bound_that_rounds_to_nothing_is_not_said():
 
 def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     folder = tmp_path / "run"
-    assert (
-        main(
-            [
-                "train",
-                "digits-mlp",
-                "--limit",
-                "60",
-                "--epochs",
-                "3",
-                "--out",
-                str(folder),
-                "--quiet",
-            ]
-        )
-        == 0
-    )
+    train = f"train digits-mlp --limit 60 --epochs 3 --quiet --out {folder}"
+    assert main(train.split()) == 0
     capsys.readouterr()
     assert main(["page", str(folder), "--radii", "5", "--certificate", "--json"]) == 1
     assert "samples have a margin that is not positive" in capsys.readouterr().err

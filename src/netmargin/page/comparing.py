@@ -28,10 +28,10 @@ def write_comparison(facts: Facts) -> Comparison | None:
         heldout=bool(found.heldout),
         nets=_make_rows(found),
         distances_of=facts.phrase(facts.splits[0]) if facts.splits else "",
-        note=(
+        notes=(
             f"Differences are taken {facts.noun} by {facts.noun}: one can be clear where the bars"
             " of both nets overlap. Calibration alone, as by label smoothing, changes z. Distances"
-            " on training data compare only nets of one kind that fit these data."
+            " on training data compare only nets of one kind that fit these data.",
         ),
         distances=_measure_nets(facts),
     )

@@ -43,10 +43,14 @@ def _describe_flip(facts: Facts, split: Measured, row: int, flip: Tensor, title:
     size = torch.linalg.vector_norm(flip - before).item()
     answers = facts.names.of(label), facts.names.of(_find_answer(facts, flip, label))
     name = f"{'held-out' if split.key == 'heldout' else 'training'} {facts.noun} {row}"
-    made = Flip(name, f"{distance(size)}, {title}", answers)
-    if facts.noun == "image":
-        return Flip(made.title, made.size, answers, pictures=_draw(facts, before, flip, answers))
-    return Flip(made.title, made.size, answers, inputs=_list_inputs(facts, before, flip))
+    images = facts.noun == "image"
+    return Flip(
+        name,
+        f"{distance(size)}, {title}",
+        answers,
+        pictures=_draw(facts, before, flip, answers) if images else (),
+        inputs=() if images else _list_inputs(facts, before, flip),
+    )
 
 
 def _find_answer(facts: Facts, flip: Tensor, label: int) -> int:

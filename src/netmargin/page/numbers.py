@@ -13,24 +13,12 @@ _LARGEST = 1e6
 
 
 def count(n: int) -> str:
-    """A whole number with commas.
-
-    Examples
-    --------
-    >>> count(12345)
-    '12,345'
-    """
+    """A whole number with commas."""
     return f"{n:,}"
 
 
 def plural(n: int, noun: str) -> str:
-    """A number and what it counts, whose plural ends in s.
-
-    Examples
-    --------
-    >>> plural(1, "image"), plural(1000, "image")
-    ('1 image', '1,000 images')
-    """
+    """A number and what it counts, whose plural ends in s."""
     return f"{count(n)} {noun}{'' if n == 1 else 's'}"
 
 
@@ -38,11 +26,6 @@ def round_down(value: float, digits: int = 4) -> float:
     """The largest number of so many significant digits that is not above a positive number.
 
     What is proved of a radius is proved of smaller ones, and of no larger one.
-
-    Examples
-    --------
-    >>> round_down(0.123456), round_down(0.99999, 2), round_down(math.inf)
-    (0.1234, 0.99, inf)
     """
     if not (value > 0 and math.isfinite(value)):
         return value
@@ -54,13 +37,6 @@ def distance(value: float, *, down: bool = False) -> str:
     """A distance with two decimals, small ones with three, large ones with fewer.
 
     With `down`, for what is proved, it is never above the number.
-
-    Examples
-    --------
-    >>> [distance(d) for d in (0.962, -0.0571, 0.0001, -1e-9, 0.0, 12345.6, 345.67, float("inf"))]
-    ['0.96', '−0.057', '<0.001', '>−0.001', '0.00', '12,346', '345.7', '∞']
-    >>> distance(0.999, down=True), distance(0.0316, down=True), distance(0.00099, down=True)
-    ('0.99', '0.031', '0.000')
     """
     size = abs(value)
     if math.isinf(value):
@@ -78,13 +54,7 @@ def distance(value: float, *, down: bool = False) -> str:
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """A share as percent, never 0% or 100% for what is only near to it.
-
-    Examples
-    --------
-    >>> percent(0.1433), percent(0.064, 1), percent(0.0001), percent(0.9999), percent(1.0)
-    ('14%', '6.4%', '<1%', '>99%', '100%')
-    """
+    """A share as percent, never 0% or 100% for what is only near to it."""
     return percent_number(share, decimals) + "%"
 
 
@@ -100,13 +70,7 @@ def percent_number(share: float, decimals: int = 0) -> str:
 
 
 def power_of_ten(log10: float) -> str:
-    """A number that is given by its logarithm: as it is where that is short, else a power of ten.
-
-    Examples
-    --------
-    >>> power_of_ten(-12.2), power_of_ten(-0.5), power_of_ten(-1000.0), power_of_ten(-float("inf"))
-    ('10⁻¹²', '0.32', '10⁻¹⁰⁰⁰', '0')
-    """
+    """A number given by its logarithm: as it is where that is short, else a power of ten."""
     if log10 == -math.inf:
         return "0"
     if -2 < log10 < 3:
@@ -115,13 +79,7 @@ def power_of_ten(log10: float) -> str:
 
 
 def significant(value: float, digits: int = 2) -> str:
-    """A number with so many significant digits; very large and small ones as powers of ten.
-
-    Examples
-    --------
-    >>> [significant(v) for v in (0.0321, 1234.5, 3.2e-7, -4.6e12, 0.0)]
-    ['0.032', '1,234', '3.2·10⁻⁷', '−4.6·10¹²', '0']
-    """
+    """A number with so many significant digits; very large and small ones as powers of ten."""
     if value == 0 or math.isinf(value):
         return "0" if value == 0 else sign(value, "∞")
     mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
@@ -131,24 +89,12 @@ def significant(value: float, digits: int = 2) -> str:
 
 
 def plain(value: float) -> str:
-    """A number as short as it can be written, for limits that somebody chose.
-
-    Examples
-    --------
-    >>> plain(1.0), plain(0.2), plain(-0.5)
-    ('1', '0.2', '−0.5')
-    """
+    """A number as short as it can be written, for limits that somebody chose."""
     return f"{value:.4g}".replace("-", "−")
 
 
 def ends_of_range(low: float, high: float) -> tuple[str, str]:
-    """Both ends of a range in thousandths of its width, never inside of it.
-
-    Examples
-    --------
-    >>> ends_of_range(0.0, 1.0), ends_of_range(-0.42421296, 2.8214867), ends_of_range(3e-9, 255.0)
-    (('0', '1'), ('-0.425', '2.822'), ('0', '255'))
-    """
+    """Both ends of a range in thousandths of its width, never inside of it."""
     if not high > low:
         return f"{low:g}", f"{high:g}"
     step = Decimal(1).scaleb(Decimal(high - low).adjusted() - 3)
@@ -158,13 +104,7 @@ def ends_of_range(low: float, high: float) -> tuple[str, str]:
 
 
 def one_digit(value: float) -> float:
-    """A positive number rounded to one significant digit.
-
-    Examples
-    --------
-    >>> one_digit(0.24), one_digit(17.0)
-    (0.2, 20.0)
-    """
+    """A positive number rounded to one significant digit."""
     if not (value > 0 and math.isfinite(value)):
         return value
     return float(f"{value:.0e}")

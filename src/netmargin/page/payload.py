@@ -27,6 +27,16 @@ class Tag:
     text: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """What sections begin with: what was found, in which data, how certain it is, and remarks."""
+
+    takeaway: str
+    data: str = ""
+    tags: tuple[Tag, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Tile:
     """A number in large type, with a word before it, its unit, and what it means."""
@@ -146,13 +156,9 @@ class DoubtfulLabel:
 
 
 @dataclass(frozen=True)
-class WrongLabels:
+class WrongLabels(Section):
     """Which training labels are probably wrong: the worst as cards, and as lines of a table."""
 
-    takeaway: str
-    data: str
-    tags: tuple[Tag, ...]
-    notes: tuple[str, ...]
     key: str
     worst: tuple[DoubtfulLabel, ...]
     lines: tuple[tuple[str, ...], ...]
@@ -192,17 +198,12 @@ class Flip:
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Section):
     """Section 4, how much change the net can stand.
 
-    `notes` say what holds of other samples, how good the estimate is, and what may be proved beyond
-    this; `per_input` times a size is the percent of the range by which every input changes.
+    `per_input` times a size is the percent of the range by which every input changes.
     """
 
-    takeaway: str
-    data: str
-    tags: tuple[Tag, ...]
-    notes: tuple[str, ...]
     no_proof: str
     unit: str
     per_input_text: str
@@ -226,16 +227,13 @@ class SupportSample:
 
 
 @dataclass(frozen=True)
-class Support:
+class Support(Section):
     """Section 5, which training samples carry the decision.
 
     The gauge is the relative epsilon. The curve has `k` samples, heaviest first, and their `share`
     of the weight in percent.
     """
 
-    takeaway: str
-    data: str
-    tags: tuple[Tag, ...]
     gauge: float
     gauge_text: str
     rebuilt: str
@@ -246,19 +244,15 @@ class Support:
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Section):
     """Section 6, how far training has come.
 
     Rows are `epoch`, `log10_loss`, `margin` (None without) and `right` (percent); `separated` is
     the first epoch from which on all samples are right, or None.
     """
 
-    takeaway: str
-    data: str
-    tags: tuple[Tag, ...]
     loss: str
     margin_name: str
-    note: str
     rows: Columns = field(metadata=sent("training"))
     separated: float | None = field(metadata=sent("training", "separated"))
 
@@ -281,11 +275,9 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Section):
     """Section 7, which parts of the net can be scaled freely; where all can the tree is folded."""
 
-    takeaway: str
-    tags: tuple[Tag, ...]
     warning: str
     fine: bool
     root: Node
@@ -318,16 +310,12 @@ class NetRow:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Section):
     """Section 8, how the nets compare; distances have a row for each net, as in `Classes`."""
 
-    takeaway: str
-    data: str
-    tags: tuple[Tag, ...]
     heldout: bool
     nets: tuple[NetRow, ...]
     distances_of: str
-    note: str
     distances: Columns = field(metadata=sent("compare"))
 
 

@@ -52,11 +52,11 @@ def write_training(facts: Facts) -> Training | None:
         tags=(Tag(Certainty.MEASURED, said),),
         loss=power_of_ten(rows[-1]["log10_mean_loss"]),
         margin_name=_MARGINS.get(name, ""),
-        note=(
+        notes=(
             "The normalized margin is a score, divided by the size of the weights: it is no"
             " distance, and does not compare nets of other width or depth. "
             * bool(name)
-            + "Whether held-out errors would still fall is not seen here."
+            + "Whether held-out errors would still fall is not seen here.",
         ),
         rows=_select_rows(rows, name, separated),
         separated=separated,

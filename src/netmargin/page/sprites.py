@@ -3,6 +3,7 @@
 import base64
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,16 +46,10 @@ def draw_picture(image: Tensor, low: float, high: float) -> str:
 
     Of the 16 levels of sprites small changes cannot be seen. Returns a data URI.
     """
-    return _encode_png(_to_bytes(image[None], low, high)[0])
-
-
-def _encode_png(pixels: np.ndarray) -> str:
-    """A picture as a data URI, without loss."""
     from PIL import Image  # late; it comes with matplotlib
 
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    picture = Image.fromarray(_to_bytes(image[None], low, high)[0])
+    return _write_uri(picture, "png", optimize=True)
 
 
 def _to_bytes(images: Tensor, low: float, high: float) -> np.ndarray:
@@ -82,17 +77,19 @@ def _lay_out(cells: np.ndarray) -> np.ndarray:
 
 
 def _encode(pixels: np.ndarray) -> str:
-    """A picture as a data URI."""
-    from PIL import Image  # late; it comes with matplotlib
+    """A sprite as a data URI."""
+    from PIL import Image  # late, as above
 
-    file = io.BytesIO()
     if pixels.ndim == 3:
-        Image.fromarray(pixels).save(file, "WEBP", quality=_QUALITY, method=6)
-        kind = "webp"
-    else:
-        levels = np.round(pixels.astype(np.float32) * (_LEVELS - 1) / 255).astype(np.uint8)
-        picture = Image.fromarray(levels, mode="P")
-        picture.putpalette([round(i * 255 / (_LEVELS - 1)) for i in range(_LEVELS) for _ in "rgb"])
-        picture.save(file, "PNG", optimize=True, bits=4)
-        kind = "png"
+        return _write_uri(Image.fromarray(pixels), "webp", quality=_QUALITY, method=6)
+    levels = np.round(pixels.astype(np.float32) * (_LEVELS - 1) / 255).astype(np.uint8)
+    picture = Image.fromarray(levels, mode="P")
+    picture.putpalette([round(i * 255 / (_LEVELS - 1)) for i in range(_LEVELS) for _ in "rgb"])
+    return _write_uri(picture, "png", optimize=True, bits=4)
+
+
+def _write_uri(picture: Any, kind: str, **options: Any) -> str:
+    """A picture as a data URI."""
+    file = io.BytesIO()
+    picture.save(file, kind, **options)
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"

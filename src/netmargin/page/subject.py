@@ -1,6 +1,6 @@
 """What `page` was given, sorted: nets, a run, and records by their kind."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,13 +92,13 @@ def read_given(subject: Any, records: Any) -> Given:
 
     Raises ArgumentError for what no page is made of.
     """
-    given = Given()
+    given, nets = Given(), subject
     if isinstance(subject, nn.Module):
-        given.models = {type(subject).__name__: subject}
-    elif isinstance(subject, Mapping) and subject and _all_modules(subject.values()):
-        given.models = {str(name): model for name, model in subject.items()}
-    elif _is_list(subject) and subject and _all_modules(subject):
-        given.models = {f"net {index}": model for index, model in enumerate(subject)}
+        nets = {type(subject).__name__: subject}
+    elif _is_list(subject):
+        nets = {f"net {index}": model for index, model in enumerate(subject)}
+    if isinstance(nets, Mapping) and nets and all(isinstance(n, nn.Module) for n in nets.values()):
+        given.models = {str(name): model for name, model in nets.items()}
     else:
         try:
             for record in subject if _is_list(subject) and subject else [subject]:
@@ -109,23 +109,13 @@ def read_given(subject: Any, records: Any) -> Given:
             raise ArgumentError(
                 f"A page is made of {_EXPECTED}; got {type(subject).__name__}"
             ) from None
-    for record in _as_list(records):
+    if not _is_list(records):  # one alone need not be put into a list
+        records = [] if records is None else [records]
+    for record in records:
         given.add(record)
     return given
-
-
-def _as_list(records: Any) -> Iterable[Any]:
-    """Records as a list; one alone need not be put into a list."""
-    if records is None:
-        return []
-    return records if _is_list(records) else [records]
 
 
 def _is_list(values: Any) -> bool:
     """Whether something is a list of things, and no text."""
     return isinstance(values, Sequence) and not isinstance(values, (str, bytes))
-
-
-def _all_modules(values: Iterable[Any]) -> bool:
-    """Whether all are nets."""
-    return all(isinstance(value, nn.Module) for value in values)

@@ -149,11 +149,9 @@ def _search_ball(
     *,
     widest: float,
 ) -> tuple[Tensor, Tensor]:
-    """Search the ball around each sample, out to the distance known, by random points.
-
-    The ball is as wide as the inputs may be where no distance is known. In few dimensions attacks
-    on their own miss the nearest piece of the boundary. Returns distances, (N,), infinite where it
-    found nothing nearer, and points, (N, ...).
+    """Search the ball around each sample, out to the distance known or the widest, by random
+    points: in few dimensions attacks miss the nearest piece of the boundary. Distances are
+    infinite where nothing nearer was found.
     """
     random = torch.Generator(x.device).manual_seed(0)
     found, points = torch.full_like(best, torch.inf), x.clone()
@@ -171,10 +169,7 @@ def _search_ball(
 
 
 def _draw_nearest(net, x, y, best, box, widest: float, random: torch.Generator) -> Tensor:
-    """Draw points uniformly in the balls of radius `best`, the nearest misclassified one of each.
-
-    A sample without one is returned itself.
-    """
+    """The nearest misclassified of points drawn uniformly in balls of radius `best`, or x."""
     nearest, start = best.clone(), x.clone()
     left, at_once = max(_RANDOM_POINTS // x[0].numel(), _LEAST_RANDOM_POINTS), _AT_ONCE // x.numel()
     options = {"generator": random, "dtype": x.dtype, "device": x.device}

@@ -1,5 +1,7 @@
 """Points on the boundary between right and wrong: judged, and moved to where it is nearest."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -39,26 +41,31 @@ def compute_margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 def compute_margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the smallest score gaps, (N,), and their gradients in the inputs, (N, ...)."""
-    with torch.enable_grad():
-        x = x.detach().requires_grad_()
-        margin = compute_margin(net, x, y)
-        (slope,) = torch.autograd.grad(margin.sum(), x)
-    return margin.detach(), slope
+    return _differentiate(lambda x: compute_margin(net, x, y), x)
 
 
 def compute_gap_and_slope(
     net: nn.Module, x: Tensor, y: Tensor, rivals: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Compute the gaps between the scores of y and of one rival each, (N,), and their gradients.
-
-    Gradients that are no numbers are 0.
+    """Compute the gaps between the scores of y and of one rival each, (N,), and their gradients,
+    0 where they are no numbers.
     """
+
+    def compute_gap(x: Tensor) -> Tensor:
+        found = scores(net, x)
+        return (found.gather(1, y[:, None]) - found.gather(1, rivals[:, None]))[:, 0]
+
+    gap, slope = _differentiate(compute_gap, x)
+    return gap, slope.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _differentiate(values: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    """One number of each sample, (N,), and its gradient in the sample, (N, ...)."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        found = scores(net, x)
-        gap = (found.gather(1, y[:, None]) - found.gather(1, rivals[:, None]))[:, 0]
-        (slope,) = torch.autograd.grad(gap.sum(), x)
-    return gap.detach(), slope.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        found = values(x)
+        (slope,) = torch.autograd.grad(found.sum(), x)
+    return found.detach(), slope
 
 
 def measure_distance(x: Tensor, points: Tensor) -> Tensor:
@@ -131,10 +138,7 @@ def _step_behind(
 def polish_points(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
 ) -> tuple[Tensor, Tensor]:
-    """Judge points, and move misclassified ones along the boundary to where it is nearest.
-
-    Returns distances and points as `judge_points` does.
-    """
+    """Judge points, and move misclassified ones along the boundary to where it is nearest."""
     distances, points = judge_points(net, x, y, points, box)
     wrong = distances.isfinite()
     if not wrong.any():
@@ -151,10 +155,7 @@ def polish_points(
 def _descend_along_boundary(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
 ) -> Tensor:
-    """Move misclassified points along the boundary towards x, by Newton steps on its tangent.
-
-    Returns the nearest misclassified points on the way.
-    """
+    """The nearest misclassified points that Newton steps along the boundary's tangent lead to."""
     points = find_first_crossing(net, x, y, points, _FINE_BISECTIONS)
     best, nearest = measure_distance(x, points), points
     for _ in range(_BOUNDARY_STEPS):
@@ -208,10 +209,7 @@ def _project_onto_tangent(
 def find_first_crossing(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, bisections: int
 ) -> Tensor:
-    """Bisect the segment from x to a misclassified point for where it crosses the boundary.
-
-    Returns the end of the bracket that is misclassified.
-    """
+    """Bisect the segment from x to a misclassified point; the misclassified end of the bracket."""
     low, high = x.new_zeros(len(x)), x.new_ones(len(x))
     for _ in range(bisections):
         middle = (low + high) / 2

@@ -33,9 +33,8 @@ class ChainRadius(NamedTuple):
 class ChainRadii:
     """The search of certified radii of one float64 net, which is the chain, sample by sample.
 
-    net : its scores, scaled to a size of 1. box : values of inputs that a misclassified one may
-    have; certified radii ignore it. Searches end where lower >= (1 - tol) upper, or `time_limit`
-    seconds from now on, for all samples.
+    The net has scores of a size of 1; certified radii ignore the box. Searches end where lower >=
+    (1 - tol) upper, or for all samples `time_limit` seconds from now on.
     """
 
     def __init__(

@@ -51,18 +51,14 @@ def robustness(
     samples, of the net in exact arithmetic. Everything is computed in float64, and both bounds
     allow for its rounding.
 
-    The lower radius is the largest of several certificates: the score gaps over their Lipschitz
-    constants, which are the product of the spectral norms of the layers; for small piecewise linear
-    nets also with the slopes of the sample's own linear region; and for chains of dense layers with
-    ReLUs, LeakyReLUs or absolute values between them (convolutions and average pools are written
-    out, BatchNorm is folded, an own forward is traced) multipliers which prove that no rival wins
-    in the whole ball, or in regions that cover it. Our own judge checks every such proof.
-
-    The upper radius is the distance of the nearest point that our own attack
-    (docs/attacked-radii.md), others that are asked for, a random search and the search for proofs
-    find. Each point is judged: it is in the box, its distance is recomputed, and it is
-    misclassified by more than rounding, or only in float64 where nothing bounds that
-    (`upper_proved` says which).
+    The lower radius is the largest of several certificates (docs/certified-radii.md): the score
+    gaps over their Lipschitz constants, for small piecewise linear nets also with the slopes of the
+    sample's own region; and for dense layers with ReLUs, LeakyReLUs or absolute values between them
+    (convolutions are written out, BatchNorm is folded) multipliers that prove that no rival wins in
+    the ball, which our own judge checks. The upper radius is the distance of the nearest point that
+    the attacks (docs/attacked-radii.md), a random search and the search for proofs find. Each point
+    is judged: it is in the box and misclassified by more than rounding, or only in float64 where
+    nothing bounds that (`upper_proved` says which).
 
     Ctrl-C returns the batches that are done, with `Status.INTERRUPTED`. To keep hours of work on
     disk, call this for slices of the samples, 100 at a time say, and `save` each report: the

@@ -140,10 +140,8 @@ class _Search:
     def walk_to_rivals(
         self, rivals: Tensor, reach: Tensor, *, aside: bool
     ) -> tuple[Tensor, Tensor]:
-        """Walk to every rival, (N, R), from the sample or from aside.
-
-        Returns the distances at which each rival wins, (N, R), infinite where it does not, and the
-        nearest points, (N, ...).
+        """Walk to every rival, (N, R), from the sample or from aside: the distances at which each
+        wins, (N, R), infinite where it does not, and the nearest points, (N, ...).
         """
         n, many = rivals.shape
         x, y = self.x.repeat_interleave(many, 0), self.y.repeat_interleave(many, 0)
@@ -158,10 +156,7 @@ class _Search:
         return distances, points[distances.argmin(1) + many * torch.arange(n, device=x.device)]
 
     def hop(self) -> Tensor:
-        """Walk from beside the nearest points to the class that they have; the points found.
-
-        Samples without a point are returned themselves.
-        """
+        """Walk from beside the nearest points, where there are any, to the class that they have."""
         points, found = self.x.clone(), self.best.isfinite()
         if found.any():
             x, y, nearest, reach = (v[found] for v in (self.x, self.y, self.nearest, self.best))

@@ -79,6 +79,19 @@ def activate(z: np.ndarray, slope: float) -> np.ndarray:
     return np.maximum(z, 0.0) + slope * np.minimum(z, 0.0)
 
 
+def pull_back(
+    functional: np.ndarray,
+    weights: Sequence[np.ndarray],
+    slopes: Sequence[float],
+    values: Sequence[np.ndarray],
+) -> np.ndarray:
+    """The slope of c . scores in the inputs, where the hidden layers have these values."""
+    slope = weights[-1].T @ functional
+    for k in reversed(range(len(slopes))):
+        slope = weights[k].T @ np.where(values[k] >= 0, slope, slopes[k] * slope)
+    return slope
+
+
 def read_chain(net: nn.Module, x: Tensor) -> Chain:
     """Read a float64 net as a chain, and check on samples x, (N, ...), that both compute the same.
 
@@ -105,18 +118,14 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
         allowed = _AGREEMENT * np.abs(theirs).max()
         # Numbers that were taken as 0 are no disagreement.
         allowed = allowed + chain.bound_errors(x.flatten(1).cpu().numpy(), values)
-    if ours.shape != theirs.shape or not _agree(ours, theirs, allowed):
+    agree = ours.shape == theirs.shape and np.isfinite(ours).all()
+    if not (agree and (np.abs(ours - theirs) <= allowed).all()):
         raise ModelError(
             "The net is not the chain of layers that was read from it: their scores differ on the"
             " data. Exact radii need a net that does the same with every sample: no branches on"
             " its values, and no state that its forward changes."
         )
     return chain
-
-
-def _agree(ours: np.ndarray, theirs: np.ndarray, allowed: np.ndarray) -> bool:
-    """Whether scores are finite, and differ by no more than is allowed."""
-    return bool(np.isfinite(ours).all() and (np.abs(ours - theirs) <= allowed).all())
 
 
 def _settle(values: np.ndarray, errors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
+from torch.fx.passes.shape_prop import ShapeProp
 
 from ...errors import ModelError
 from .affine import Affine, add, apply_linear, multiply, reshape, start_stretch
@@ -61,29 +62,20 @@ def follow_net(net: nn.Module, x: Tensor) -> tuple[list[Affine], list[float]]:
         ) from error
     # Two samples show which operations keep samples apart.
     pair = torch.cat([x[:1], x[:1]])
-    return _Follower(graph, _Shapes(graph).record(pair), pair).follow()
+    ShapeProp(graph).propagate(pair)
+    return _Follower(graph, pair).follow()
 
 
-class _Shapes(fx.Interpreter):
-    """A run of a traced net that keeps the shape of every tensor."""
-
-    def record(self, x: Tensor) -> dict[str, torch.Size]:
-        self.shapes: dict[str, torch.Size] = {}
-        self.run(x)
-        return self.shapes
-
-    def run_node(self, n: fx.Node) -> Any:
-        result = super().run_node(n)
-        if isinstance(result, Tensor):
-            self.shapes[n.name] = result.shape
-        return result
+def _shape(node: fx.Node) -> torch.Size | None:
+    """The shape of the tensor of a node, for two samples; None for what is no tensor."""
+    return getattr(node.meta.get("tensor_meta"), "shape", None)
 
 
 class _Follower:
     """One walk along the nodes of a traced net, with the affine map so far."""
 
-    def __init__(self, graph: fx.GraphModule, shapes: dict[str, torch.Size], x: Tensor):
-        self.graph, self.shapes, self.x = graph, shapes, x
+    def __init__(self, graph: fx.GraphModule, x: Tensor):
+        self.graph, self.x = graph, x
         self.modules = dict(graph.named_modules())
         self.done: list[Affine] = []
         self.slopes: list[float] = []
@@ -96,13 +88,13 @@ class _Follower:
                 self._start(node)
             elif node.op == "output":
                 self._require_last(node)
-            elif node.name in self.shapes and self._depends_on_samples(node):
+            elif _shape(node) is not None and self._depends_on_samples(node):
                 self._apply(node)
         return [*self.done, self.state], self.slopes
 
     def _start(self, node: fx.Node) -> None:
         if self.last is not None:
-            if node.name in self.shapes:
+            if _shape(node) is not None:
                 raise ModelError("The model takes several inputs. Exact radii need one.")
             return  # an argument with a default
         self.last, self.origins = node, {node}
@@ -123,7 +115,9 @@ class _Follower:
 
     def _apply(self, node: fx.Node) -> None:
         """Apply one operation to the last values."""
-        inputs = [n for n in node.all_input_nodes if n in self.origins and n.name in self.shapes]
+        shape = _shape(node)
+        assert shape is not None  # as of all nodes that come here
+        inputs = [n for n in node.all_input_nodes if n in self.origins and _shape(n) is not None]
         # In y.view_as(x) an earlier value gives its shape alone, which makes no branch.
         reshapes = node.target in _RESHAPING_CALLS
         if inputs != [self.last] and not (reshapes and inputs[0] is self.last):
@@ -132,7 +126,7 @@ class _Follower:
                 " the values of the layer before it alone. Exact radii know no skip connections,"
                 " branches or products of activations."
             )
-        if self.shapes[node.name][:1] != (2,):
+        if shape[:1] != (2,):
             raise ModelError(
                 f"{_describe(node, self.modules)} mixes samples. Exact radii need layers that treat"
                 " samples one by one, such as Flatten(1)."
@@ -143,7 +137,7 @@ class _Follower:
             self.slopes.append(values)
             self.state = start_stretch(self.state.offset)
         elif kind == "reshape":
-            self.state = reshape(self.state, self.shapes[node.name][1:])
+            self.state = reshape(self.state, shape[1:])
         elif kind == "layer":
             self.state = apply_linear(rule, self.state)
         elif kind == "arithmetic":

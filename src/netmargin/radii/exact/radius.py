@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .ball import Ball, CompactChain, enclose
-from .chain import Chain
+from .chain import Chain, pull_back
 from .inequality import Proof
 from .node_search import Finding
 from .proof import list_functionals
@@ -46,13 +46,10 @@ class Proved:
 
     lower: float  # no input nearer is misclassified: the judge accepted a proof for every rival
     upper: float  # the distance of the nearest misclassified input known
-    closed: bool  # whether lower >= (1 - tol) upper, or both are infinite
     over: bool  # whether the time limit stopped the search
     # for each rival that can win: a radius of at least `lower`, its ball, and what proves it. Empty
     # where lower is 0 or infinite
     proofs: tuple[tuple[float, Ball, Proof], ...]
-    regions: int  # how many were looked at
-    seconds: float
 
     @property
     def branched(self) -> bool:
@@ -65,8 +62,7 @@ class RadiusSearch:
 
     label : its class, or its sign for a net with one output. upper : the distance of the nearest
     misclassified input known; infinite for none. refine : given an input that may be misclassified,
-    returns the distance of a misclassified one near it, or infinity; by default as the chain
-    judges.
+    returns the distance of a misclassified one near it, or infinity.
     """
 
     def __init__(
@@ -75,15 +71,13 @@ class RadiusSearch:
         anchor: np.ndarray,
         label: int,
         upper: float,
-        refine: Callable[[np.ndarray], float] | None = None,
+        refine: Callable[[np.ndarray], float],
     ):
         self.compacted, self.anchor = compacted, np.asarray(anchor, np.float64).reshape(-1)
-        self.label, self.upper = label, upper
-        self.refine = refine or self._judge_point
+        self.upper, self.refine = upper, refine
         self.proofs: dict[int, tuple[float, Ball, Proof]] = {}
         # What was found about whole balls of these radii that are not proved.
         self.roots: dict[int, tuple[float, Finding]] = {}
-        self.regions = 0
         weight = compacted.chain.weights[0]
         few = weight.shape[1] > len(weight)
         # The same factorization as the ball's, whose coordinates u = Q d these are.
@@ -102,8 +96,7 @@ class RadiusSearch:
 
         After `time_limit` seconds the best so far is returned.
         """
-        start = time.perf_counter()
-        end = math.inf if time_limit is None else start + time_limit
+        end = math.inf if time_limit is None else time.perf_counter() + time_limit
         over = False
 
         def is_over() -> bool:
@@ -112,9 +105,9 @@ class RadiusSearch:
             return over
 
         if not (self.gaps > 0).all():
-            return self._finish(0.0, True, False, start)
+            return Proved(0.0, 0.0, False, ())
         if not self.rivals:
-            return self._finish(math.inf, math.isinf(self.upper), False, start)
+            return Proved(math.inf, self.upper, False, ())
         first = guess = self._guess_radius()
         nearer = open_rounds = 0
         for _ in range(_MOST_ROUNDS):
@@ -139,7 +132,7 @@ class RadiusSearch:
             if guess > _LARGEST_GUESS * first:
                 break
         lower = min(self.lower, self.upper)
-        return self._finish(lower, lower >= (1 - tol) * self.upper, over, start)
+        return Proved(lower, self.upper, over, tuple(self.proofs.values()))
 
     @property
     def lower(self) -> float:
@@ -164,7 +157,7 @@ class RadiusSearch:
         The whole ball comes first, of all rivals, then smaller balls, then trees, so that a time
         limit leaves a bound for each rival.
         """
-        ball, waiting = self._enclose(radius), []
+        ball, waiting = enclose(self.compacted, self.anchor, radius), []
         # The nearest rivals first: they find misclassified inputs, if there are any.
         for j in sorted(self.rivals, key=lambda j: self.gaps[j]):
             if j in self.proofs and self.proofs[j][0] >= radius:
@@ -188,7 +181,6 @@ class RadiusSearch:
             if is_over():
                 return False
             question = Question(ball, self.functionals[j])
-            self.regions -= 1  # the whole ball is counted again
             answer = search_rival(question, self._try_point, is_over, root=self.roots[j][1])
             if self._take(j, radius, ball, answer):
                 return True
@@ -197,7 +189,6 @@ class RadiusSearch:
 
     def _take(self, j: int, radius: float, ball: Ball, answer: Answer) -> bool:
         """Keep what a search about a rival came to; returns whether it found a nearer input."""
-        self.regions += answer.regions
         if answer.proof is not None:
             self.proofs[j] = (radius, ball, answer.proof)
         else:
@@ -213,7 +204,7 @@ class RadiusSearch:
             radius *= max(_CARE * min(step, 1.0), _LEAST_SHRINKAGE)
             if is_over() or (j in self.proofs and self.proofs[j][0] >= radius):
                 return
-            ball = self._enclose(radius)
+            ball = enclose(self.compacted, self.anchor, radius)
             answer = search_rival(
                 Question(ball, self.functionals[j]),
                 lambda _: False,
@@ -221,14 +212,10 @@ class RadiusSearch:
                 larger=root,
                 most_regions=1,
             )
-            self.regions += 1
             if answer.proof is not None:
                 self.proofs[j] = (radius, ball, answer.proof)
                 return
             root = answer.root
-
-    def _enclose(self, radius: float) -> Ball:
-        return enclose(self.compacted, self.anchor, radius)
 
     def _try_point(self, u: np.ndarray) -> bool:
         """Whether a point of the ball leads to a nearer misclassified input than is known."""
@@ -238,22 +225,13 @@ class RadiusSearch:
         self.upper = min(self.upper, distance)
         return nearer
 
-    def _judge_point(self, point: np.ndarray) -> float:
-        values = self.compacted.chain.evaluate(point[None])
-        errors = self.compacted.chain.bound_errors(point[None], values)[0]
-        # Twice, for the rounding of the functional itself.
-        wrong = any(c @ values[-1][0] + 2 * abs(c) @ errors <= 0 for c in self.functionals)
-        return bound_length(point - self.anchor) if wrong else math.inf
-
     def _guess_radius(self) -> float:
         """The distance of the boundary if the net were linear."""
         chain, distances, least = self.compacted.chain, [], []
         for j in self.rivals:
-            slope = chain.weights[-1].T @ self.functionals[j]
-            least.append(self.gaps[j] / bound_length(slope))
-            for k in range(len(chain.slopes) - 1, -1, -1):
-                slope = np.where(self.values[k] >= 0, slope, chain.slopes[k] * slope)
-                slope = chain.weights[k].T @ slope
+            functional = self.functionals[j]
+            least.append(self.gaps[j] / bound_length(chain.weights[-1].T @ functional))
+            slope = pull_back(functional, chain.weights, chain.slopes, self.values)
             steepness = bound_length(slope)
             distances.append(self.gaps[j] / steepness if steepness > 0 else math.inf)
         if math.isfinite(min(distances)):
@@ -262,18 +240,6 @@ class RadiusSearch:
         steepest = [bound_length(weight.reshape(-1)) for weight in chain.weights[:-1]]
         steepest += [max(1.0, abs(slope)) for slope in chain.slopes]
         return min(least) / math.prod(steepest)
-
-    def _finish(self, lower: float, closed: bool, over: bool, start: float) -> Proved:
-        upper = 0.0 if lower == 0 and not (self.gaps > 0).all() else self.upper
-        return Proved(
-            lower,
-            upper,
-            closed,
-            over,
-            tuple(self.proofs.values()),
-            self.regions,
-            time.perf_counter() - start,
-        )
 
 
 def _is_harmless(chain: Chain, functional: np.ndarray) -> bool:

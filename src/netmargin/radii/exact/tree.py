@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .chain import pull_back
 from .inequality import Multipliers, Proof, Region
 from .node_search import Finding, Verdict, search_region
 from .proof import covers_ball
@@ -21,16 +22,11 @@ _LEAST_PROGRESS = 1e-9
 
 @dataclass(frozen=True)
 class Answer:
-    """What the search about one rival came to.
-
-    Without proof, nearer input and time limit rounding stopped it.
-    """
+    """What the search about one rival came to."""
 
     proof: Proof | None  # every leaf of which the judge has accepted
     nearer: bool  # whether a misclassified input was found in the ball
-    over: bool  # whether the time was over
     root: Finding  # what was found about the whole ball
-    regions: int  # how many were looked at
 
 
 def search_rival(
@@ -44,10 +40,9 @@ def search_rival(
 ) -> Answer:
     """Search a proof that a gap is positive in a whole ball.
 
-    try_point : is told the points (r,) where the gap may be smallest; returns whether one led to a
-    misclassified input in the ball, which ends the search. root : what an earlier call found about
-    the whole ball. larger : what was found about a larger ball, from whose multipliers the search
-    begins. most_regions : where the search ends; 1 is the whole ball alone.
+    try_point : whether a point (r,) where the gap may be smallest leads to a misclassified input in
+    the ball, which ends the search. root : what is known about the whole ball. larger : about a
+    larger ball, from whose multipliers the search begins. most_regions : 1 is the whole ball alone.
     """
     ball, functional = question.ball, question.functional
     leaves: list[tuple[Region, Multipliers]] = []
@@ -69,16 +64,16 @@ def search_rival(
             leaves.append((region, finding.multipliers))
             continue
         if finding.verdict is Verdict.STOPPED:
-            return Answer(None, False, True, first, regions)
+            return Answer(None, False, first)
         # A root that was found earlier has been tried.
         if (root is None or regions > 1) and _try_near(question, finding.point, try_point):
-            return Answer(None, True, False, first, regions)
-        if finding.branch is None:
-            return Answer(None, False, False, first, regions)
+            return Answer(None, True, first)
+        if finding.branch is None:  # rounding stopped it
+            return Answer(None, False, first)
         stack += [(child, finding) for child in _branch(question, region, finding)]
     if stack or not covers_ball(ball, [region for region, _ in leaves]):
-        return Answer(None, False, False, first, regions)
-    return Answer(Proof(functional, tuple(leaves)), False, False, first, regions)
+        return Answer(None, False, first)
+    return Answer(Proof(functional, tuple(leaves)), False, first)
 
 
 def _branch(question: Question, region: Region, finding: Finding) -> list[Region]:
@@ -97,10 +92,7 @@ def _branch(question: Question, region: Region, finding: Finding) -> list[Region
 
 
 def _try_near(question: Question, u: np.ndarray, try_point: Callable[[np.ndarray], bool]) -> bool:
-    """Try the nearest point of the boundary that projections from a point lead to.
-
-    Each goes to the nearest zero of the gap as it is linearized at the point before.
-    """
+    """Try the nearest point that projections on zeros of the linearized gap lead to."""
     nearest, best = None, question.ball.radius
     length = float(np.linalg.norm(u))
     u = u * min(1.0, best / length) if length > 0 else u
@@ -126,9 +118,6 @@ def _measure_gap(question: Question, u: np.ndarray) -> tuple[float, np.ndarray]:
     """The gap at a point of the ball, and its slope."""
     ball = question.ball
     y, t = pass_forward(ball, u)
-    last = ball.weights[-1].T @ question.functional
-    gap = question.gap + float(last @ t)
-    for k in range(len(y) - 1, -1, -1):
-        last = np.where(ball.anchors[k] + y[k] >= 0, last, ball.slopes[k] * last)
-        last = ball.weights[k].T @ last
-    return gap, last
+    gap = question.gap + float(ball.weights[-1].T @ question.functional @ t)
+    values = [z + own for z, own in zip(ball.anchors, y, strict=True)]
+    return gap, pull_back(question.functional, ball.weights, ball.slopes, values)
