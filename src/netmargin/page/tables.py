@@ -1,8 +1,8 @@
 """The numbers behind each picture of a page as a table, for those who do not see the picture."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..core.records import Table
 from .numbers import count, distance, percent, power_of_ten, significant
 from .payload import Columns, Overview, Page, Radii, Split, Training
 
@@ -10,14 +10,6 @@ _LINES = 50
 """Lines of a table: enough to follow a curve, few enough to be read out."""
 _SIZES = 21
 """Sizes of change in a table: twenty equal steps from 0."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """What stands in a table, written out: titles of the columns, and cells line by line."""
-
-    heads: tuple[str, ...]
-    lines: Sequence[tuple[str, ...]]
 
 
 def write_tables(page: Page) -> dict[str, Table]:
@@ -33,17 +25,21 @@ def write_tables(page: Page) -> dict[str, Table]:
         tables["change"] = _write_change(page.change.nets, page.change.largest)
     if page.labels is not None:
         heads = ("sample", "given", "suggested", "score", "wrong so far")
-        tables["labels"] = Table(heads, page.labels.lines)
+        tables["labels"] = _table(heads, page.labels.lines)
     if page.support is not None:
         curve = _thin(list(zip(page.support.curve["k"], page.support.curve["share"], strict=True)))
         lines = [(count(k), percent(share / 100, 1)) for k, share in curve]
-        tables["weights"] = Table(("largest", "of all shares"), lines)
+        tables["weights"] = _table(("largest", "of all shares"), lines)
     if page.training is not None:
         tables["training"] = _write_training(page.training)
     if page.comparison is not None and page.comparison.distances.get("name"):
         distances = page.comparison.distances
         tables["compare"] = _write_spread("net", distances["name"], distances)
     return tables
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    return Table("Numbers behind this picture", rows, heads)
 
 
 def _write_histogram(overview: Overview, splits: tuple[Split, ...]) -> Table:
@@ -57,14 +53,14 @@ def _write_histogram(overview: Overview, splits: tuple[Split, ...]) -> Table:
         ranges[-1] = f"from {distance(columns[0]['from'][-1])}"
     heads = ("distance", *(f"{split.title.lower()} {split.noun}" for split in splits))
     counts = [map(count, column["count"]) for column in columns]
-    return Table(heads, list(zip(ranges, *counts, strict=True)))
+    return _table(heads, list(zip(ranges, *counts, strict=True)))
 
 
 def _write_spread(of: str, names: Sequence[str], rows: Columns) -> Table:
     """The quantiles of distances by class or by net."""
     quantiles = [map(distance, rows[key]) for key in ("low", "first", "median", "third", "high")]
     heads = (of, "10%", "25%", "median", "75%", "90%")
-    return Table(heads, list(zip(names, *quantiles, strict=True)))
+    return _table(heads, list(zip(names, *quantiles, strict=True)))
 
 
 def _write_change(nets: tuple[Radii, ...], largest: float) -> Table:
@@ -81,7 +77,7 @@ def _write_change(nets: tuple[Radii, ...], largest: float) -> Table:
             at = sum(x <= size for x in net.curve["x"]) - 1
             cells += [percent(net.curve[name][at] / 100) for name in ("proved", "flipped")]
         lines.append(tuple(cells))
-    return Table(tuple(heads), lines)
+    return _table(tuple(heads), lines)
 
 
 def _write_training(training: Training) -> Table:
@@ -94,7 +90,7 @@ def _write_training(training: Training) -> Table:
         known = (shown,) if training.margin_name else ()
         lines.append((count(epoch), power_of_ten(loss), percent(right / 100, 1), *known))
     heads = ("epoch", "loss", "right", *["normalized margin"] * bool(training.margin_name))
-    return Table(heads, lines)
+    return _table(heads, lines)
 
 
 def _thin(rows: list) -> list:
