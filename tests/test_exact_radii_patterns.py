@@ -12,11 +12,10 @@ from netmargin.radii.exact.chain import Chain
 from netmargin.radii.exact.inequality import Proof, Region
 from netmargin.radii.exact.leaf import solve_leaf
 from netmargin.radii.exact.proof import judge_ball, list_functionals
-from netmargin.radii.exact.radius import RadiusSearch
 from netmargin.radii.exact.region_bound import bound_gap
 from netmargin.radii.exact.region_relaxation import Question
 from netmargin.radii.exact.tree import search_rival
-from tests.chains import make_chain
+from tests.chains import make_chain, search_radius
 from tests.plain_gap_bound import plain_bound
 
 MOST_REGIONS = 1024
@@ -193,7 +192,7 @@ def test_no_attack_from_the_certificates_worst_points_succeeds_below_a_proved_ra
             for radius in np.geomspace(0.01, 100, 60)
             if min(attack(chain, x, c, radius, np.zeros(6), rng) for c in functionals) <= 0
         )
-        search = RadiusSearch(compact(chain), x, label, upper)
+        search = search_radius(chain, x, label, upper)
         proved = search.run(tol=0.01, exact=False, time_limit=None)
         assert 0 < proved.lower <= proved.upper
         ball = enclose(compact(chain), x, proved.lower)

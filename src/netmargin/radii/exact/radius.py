@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .ball import Ball, CompactChain, enclose
+from .ball import CompactChain, enclose
 from .chain import Chain, pull_back
 from .inequality import Proof
 from .node_search import Finding
@@ -46,15 +46,8 @@ class Proved:
 
     lower: float  # no input nearer is misclassified: the judge accepted a proof for every rival
     upper: float  # the distance of the nearest misclassified input known
-    over: bool  # whether the time limit stopped the search
-    # for each rival that can win: a radius of at least `lower`, its ball, and what proves it. Empty
-    # where lower is 0 or infinite
-    proofs: tuple[tuple[float, Ball, Proof], ...]
-
-    @property
-    def branched(self) -> bool:
-        """Whether some proof has more than one region."""
-        return any(len(proof.leaves) > 1 for _, _, proof in self.proofs)
+    over: bool = False  # whether the time limit stopped the search
+    branched: bool = False  # whether some proof has more than one region
 
 
 class RadiusSearch:
@@ -75,7 +68,8 @@ class RadiusSearch:
     ):
         self.compacted, self.anchor = compacted, np.asarray(anchor, np.float64).reshape(-1)
         self.upper, self.refine = upper, refine
-        self.proofs: dict[int, tuple[float, Ball, Proof]] = {}
+        # Of each rival the largest radius that is proved, and its proof.
+        self.proofs: dict[int, tuple[float, Proof]] = {}
         # What was found about whole balls of these radii that are not proved.
         self.roots: dict[int, tuple[float, Finding]] = {}
         weight = compacted.chain.weights[0]
@@ -105,9 +99,9 @@ class RadiusSearch:
             return over
 
         if not (self.gaps > 0).all():
-            return Proved(0.0, 0.0, False, ())
+            return Proved(0.0, 0.0)
         if not self.rivals:
-            return Proved(math.inf, self.upper, False, ())
+            return Proved(math.inf, self.upper)
         first = guess = self._guess_radius()
         nearer = open_rounds = 0
         for _ in range(_MOST_ROUNDS):
@@ -132,7 +126,8 @@ class RadiusSearch:
             if guess > _LARGEST_GUESS * first:
                 break
         lower = min(self.lower, self.upper)
-        return Proved(lower, self.upper, over, tuple(self.proofs.values()))
+        branched = any(len(proof.leaves) > 1 for _, proof in self.proofs.values())
+        return Proved(lower, self.upper, over, branched)
 
     @property
     def lower(self) -> float:
@@ -168,7 +163,7 @@ class RadiusSearch:
             known, root = self.roots.get(j, (0.0, None))
             larger = root if known > radius else None
             answer = search_rival(question, self._try_point, is_over, larger=larger, most_regions=1)
-            if self._take(j, radius, ball, answer):
+            if self._take(j, radius, answer):
                 return True
             if answer.proof is None:
                 waiting.append(j)
@@ -182,15 +177,15 @@ class RadiusSearch:
                 return False
             question = Question(ball, self.functionals[j])
             answer = search_rival(question, self._try_point, is_over, root=self.roots[j][1])
-            if self._take(j, radius, ball, answer):
+            if self._take(j, radius, answer):
                 return True
             settled = settled and answer.proof is not None
         return settled
 
-    def _take(self, j: int, radius: float, ball: Ball, answer: Answer) -> bool:
+    def _take(self, j: int, radius: float, answer: Answer) -> bool:
         """Keep what a search about a rival came to; returns whether it found a nearer input."""
         if answer.proof is not None:
-            self.proofs[j] = (radius, ball, answer.proof)
+            self.proofs[j] = (radius, answer.proof)
         else:
             self.roots[j] = (radius, answer.root)
         return answer.nearer
@@ -213,7 +208,7 @@ class RadiusSearch:
                 most_regions=1,
             )
             if answer.proof is not None:
-                self.proofs[j] = (radius, ball, answer.proof)
+                self.proofs[j] = (radius, answer.proof)
                 return
             root = answer.root
 
