@@ -178,12 +178,18 @@ def compute(function: str, samples: Samples, form: str | None) -> np.ndarray | E
     return np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in numbers])
 
 
-def describe_difference(function: str, samples: Samples, form: str) -> str | None:
+def describe_difference(
+    function: str, samples: Samples, form: str, expected: np.ndarray | Exception | None = None
+) -> str | None:
     """What is wrong about a form: other numbers, or somebody else's error; None where nothing is.
 
     A form may be refused by an error of netmargin, also where the pair is answered.
+
+    expected : the numbers of the pair, where they are known.
     """
-    expected, found = compute(function, samples, None), compute(function, samples, form)
+    if expected is None:
+        expected = compute(function, samples, None)
+    found = compute(function, samples, form)
     where = f"{function}({form}), {type(samples.net).__name__}"
     if isinstance(found, Exception):
         own = isinstance(found, nm.NetmarginError)

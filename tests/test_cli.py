@@ -356,6 +356,7 @@ def environment_for(folder) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{source}", "OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.slow_cases("a factory")
 @pytest.mark.parametrize("name", BUSY)
 def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
     """A process of its own gets the signal that a terminal sends."""

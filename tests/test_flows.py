@@ -264,6 +264,7 @@ def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, f
         assert np.array_equal(flat(net.state_dict()), start)  # the model is not changed
 
 
+@pytest.mark.slow
 def test_proximal_steps_leave_out_only_samples_without_weight():
     """Far samples take no part once they weigh less than rounding, and take part again when they do
     not.
@@ -292,6 +293,7 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
     assert len(run.objective._xs) > before
 
 
+@pytest.mark.slow
 def test_proximal_flow_passes_kinks_that_are_no_relus():
     """Where the exact flow stalls; found by review: L-BFGS that starts on a kink may find no way
     down from there.

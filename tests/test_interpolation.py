@@ -430,8 +430,7 @@ def test_an_early_end_returns_what_is_there(monkeypatch):
 
 
 @pytest.mark.parametrize("d", [2, 5])
-@pytest.mark.parametrize("looks", [2, 5, 12, 40, 100, 300])
-def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d, looks):
+def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d):
     """A clock that stands still until it is looked at for the last time: programs, search and
     proofs end in the middle.
     """
@@ -445,7 +444,8 @@ def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d, looks):
     )
     whole = [solve(tol=1e-4) for solve, *_ in problems]
     assert all(solution.certified for solution in whole)
-    for (solve, above, below), exact in zip(problems, whole, strict=True):
+    cases = product(zip(problems, whole, strict=True), (2, 5, 12, 40, 100, 300))
+    for ((solve, above, below), exact), looks in cases:
         left = [looks]
 
         def look(left=left):

@@ -452,6 +452,9 @@ def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[A
             pytest.fail(f"Ctrl-C at call {moment} of {inside} was let through")
 
 
+@pytest.mark.slow_cases(
+    "gradient_flow, proximal", "maximize_margin, not separated", "regularization_path"
+)
 @pytest.mark.parametrize(
     ("name", "inside"), [(name, inside) for name, door in DOORS.items() for inside in door.inside]
 )

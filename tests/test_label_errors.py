@@ -130,6 +130,7 @@ def test_the_worst_images_are_drawn(digits, tmp_path):
         nm.figures.draw_label_errors(found, X[:10], tmp_path)
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_order_scale_or_names_of_classes(digits):
     X, y, _, _ = digits
     X, y = X[:200], y[:200]
@@ -362,6 +363,7 @@ def test_a_watch_records_margins_in_any_loop(tmp_path):
         nm.Watch(net, [(X, y)], folder=tmp_path / "other", record_margins=True)
 
 
+@pytest.mark.slow
 def test_mirror_images_count_where_errors_fall_with_them():
     """Rising and falling strokes are mirror images of each other, and here two classes."""
     rng = np.random.default_rng(0)

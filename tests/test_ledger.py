@@ -136,6 +136,13 @@ def test_claims_hold(id):
 
 
 @pytest.mark.slow_cases(
+    "lyu-li/smoothed-monotone",
+    "wei/kernel-margin-bound slopes",
+    "chizat-bach/interclass",
+    "two-homogeneity/margin-lower-bound divergence",
+    "two-homogeneity/logistic-control growth",
+)
+@pytest.mark.slow_cases(
     "chizat-bach/mirror-rate",
     "chizat-bach/output-rate",
     "lyu-li/kkt-finite-time",

@@ -84,7 +84,7 @@ def test_another_mirror_map_is_another_flow(monkeypatch):
     assert torch.linalg.vector_norm(wrong - u) > 1e-2 * torch.linalg.vector_norm(u)
 
 
-@pytest.mark.slow_cases("normalized")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "time"), [("normalized ReLU", 1e3), ("LayerNorm", 1e3), ("transformer", 1e2)]
 )
@@ -106,7 +106,7 @@ def test_smooth_margin_rises_at_every_point(kind):
     net, (x, y) = make(kind, n=2)
     net.eval()
     rises = []
-    for seed in range(500):
+    for seed in range(200):
         torch.manual_seed(seed)
         with torch.no_grad():
             for parameter in net.inner.parameters():
@@ -129,7 +129,7 @@ def test_smooth_margin_rises_at_every_point(kind):
             * sum(s.square().sum().item() for s in slope if s is not None)
         )
         rises.append(rise / size)
-    assert len(rises) > 30
+    assert len(rises) > 12
     assert min(rises) >= -1e-12
     assert max(rises) > 0.1
 

@@ -151,6 +151,7 @@ def test_a_killed_training_run_goes_on(tmp_path, monkeypatch):
     assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
 
 
+@pytest.mark.slow
 def test_the_full_vgg_takes_a_step():
     net = training.make_net(
         {"net": "vgg", "bias": training.WITHOUT_BIAS, "seed": 0}, training.SCALES["paper"]

@@ -175,6 +175,7 @@ def test_other_functionals():
     assert run.values[-1] == pytest.approx(3.0, rel=1e-3)  # (f - 2)^2 + 2 f is least at f = 1
 
 
+@pytest.mark.slow
 def test_too_large_steps_are_taken_back():
     X, y = corners(6)
     problem = regularized_logistic(100 * X, y, regularization=1.0)

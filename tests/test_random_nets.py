@@ -152,6 +152,7 @@ def test_no_other_parameters_have_a_larger_order(net, data):
     assert exponent is None or exponent <= (answer.order or 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(net=nets())
 def test_what_is_quasi_homogeneous_is_so(net):

@@ -191,6 +191,7 @@ def test_a_net_that_too_long_steps_wreck_is_divergence(rate):
         train_on_digits(rate)
 
 
+@pytest.mark.slow
 def test_noise_of_sgd_is_no_jump():
     """Adam, SGD by the rule, labels that no net explains, and scales that follow single samples."""
     assert train_on_digits(1e-3, adam=True, epochs=100).log_scale < -3

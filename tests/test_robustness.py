@@ -69,6 +69,7 @@ NETS = {
 }
 
 
+@pytest.mark.slow_cases("binary", "tanh", "mlp with")
 @pytest.mark.slow_cases("convolutions")
 @pytest.mark.parametrize("name", NETS)
 def test_lower_is_below_upper(name):

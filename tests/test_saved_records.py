@@ -140,6 +140,7 @@ def test_no_two_records_share_a_key():
         assert saved_records._records[saved_records._key_of(kind)] is kind
 
 
+@pytest.mark.slow
 def test_real_answers_come_back_with_what_they_can_do(digits, separated, tmp_path):
     report = nm.measure(separated, digits, loss=Exponential(5))
     again = nm.load(report.save(tmp_path / "report"))
