@@ -75,9 +75,9 @@ def separated(digits):
     return model
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked slow
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked
 def pytest_collection_modifyitems(items):
     for item in items:
-        cases = tuple(case for mark in item.iter_markers("slow_cases") for case in mark.args)
-        if cases and item.name.partition("[")[2].startswith(cases):
-            item.add_marker(pytest.mark.slow)
+        for mark in [*item.iter_markers("slow_cases"), *item.iter_markers("nightly_cases")]:
+            if item.name.partition("[")[2].startswith(mark.args):
+                item.add_marker(mark.name.removesuffix("_cases"))

@@ -241,6 +241,7 @@ PROXIMAL = [  # errors relative to ||theta|| that steps of 0.08 and of 0.02 may 
 ]
 
 
+@pytest.mark.nightly_cases("widths2")
 @pytest.mark.slow
 @pytest.mark.parametrize(("widths", "n", "time", "coarse", "fine"), PROXIMAL)
 def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, fine):

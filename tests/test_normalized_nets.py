@@ -43,6 +43,7 @@ def make(kind: str, n: int = 8) -> tuple[NormalizedNet, tuple[torch.Tensor, torc
     return NormalizedNet(inner, inner(x).shape[1], seed=2), (x, y)
 
 
+@pytest.mark.nightly_cases("normalized", "BatchNorm")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "time"),
@@ -84,6 +85,7 @@ def test_another_mirror_map_is_another_flow(monkeypatch):
     assert torch.linalg.vector_norm(wrong - u) > 1e-2 * torch.linalg.vector_norm(u)
 
 
+@pytest.mark.nightly_cases("normalized")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "time"), [("normalized ReLU", 1e3), ("LayerNorm", 1e3), ("transformer", 1e2)]

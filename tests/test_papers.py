@@ -32,6 +32,14 @@ def out(tmp_path_factory):
     return tmp_path_factory.mktemp("reproduce")
 
 
+@pytest.mark.nightly_cases(
+    "wei-2019/fig2",
+    "wei-2019/fig3",
+    "wei-2018/fig3",
+    "lyu-li/fig8",
+    "lyu-li/fig6",
+    "chizat-bach/fig2c",
+)
 @pytest.mark.slow_cases(
     "chizat-bach/fig1",
     "chizat-bach/fig2b",

@@ -38,6 +38,7 @@ SETS = {
 }
 
 
+@pytest.mark.nightly_cases("hexagon", "xor", "inside")
 @pytest.mark.slow_cases("hexagon]", "inside, outside]", "square]", "two", "xor")
 @pytest.mark.parametrize("name", SETS)
 def test_margins_tend_to_the_certified_optimum(name):

@@ -69,6 +69,7 @@ NETS = {
 }
 
 
+@pytest.mark.nightly_cases("binary", "tanh")
 @pytest.mark.slow_cases("binary", "tanh", "mlp with")
 @pytest.mark.slow_cases("convolutions")
 @pytest.mark.parametrize("name", NETS)
@@ -103,8 +104,9 @@ def test_the_size_of_the_parameters_does_not_matter(digits_net, factor):
     np.testing.assert_allclose(second.lower, first.lower, rtol=1e-4)
 
 
-@pytest.mark.slow_cases("0")
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.nightly_cases("1")
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_two_dimensions_by_a_grid(seed):
     """The attacked radius is within 1% of the nearest misclassified point of a dense grid; no grid
     point within the certified radius is misclassified.
@@ -363,16 +365,14 @@ def test_large_layers_without_a_bound(layer, shape):
         operator_norm([layer.double()], torch.zeros(shape).double())
 
 
-@pytest.mark.slow_cases("1e-90")
-@pytest.mark.parametrize("factor", [1e-90, pytest.param(1e90, marks=pytest.mark.slow)])
+@pytest.mark.nightly_cases("1e+90")
+@pytest.mark.slow
+@pytest.mark.parametrize("factor", [1e-90, 1e90])
 def test_squares_of_slopes_do_not_underflow(factor):
     torch.manual_seed(0)
     net, (X, y) = (
         models.mlp([4, 3, 2]).double(),
-        (
-            torch.randn(50, 4).double(),
-            torch.arange(50) % 2,
-        ),
+        (torch.randn(50, 4).double(), torch.arange(50) % 2),
     )
     scaled = copy.deepcopy(net)
     with torch.no_grad():

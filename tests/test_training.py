@@ -408,13 +408,12 @@ def test_a_finished_run_can_be_extended(tmp_path, digits):
     assert list(history.frame()["epoch"]) == list(range(7))
 
 
-@pytest.mark.slow_cases("1-kinds1", "10")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kills", "kinds"),
     [
-        (10, ["arrays"]),
+        (3, ["arrays"]),
         (1, ["generator of the sampler", "numpy's global generator"]),
-        pytest.param(1, list(killed_runs.KINDS), marks=pytest.mark.slow),
         pytest.param(3, list(killed_runs.KINDS), marks=pytest.mark.nightly),
     ],
 )
@@ -487,6 +486,7 @@ ASCENDED = {
 }
 
 
+@pytest.mark.nightly_cases("squared", "three")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ASCENDED)
 def test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it(digits, name):
