@@ -32,9 +32,9 @@ BROKEN = [
     ("lyu-li/euler", {"order_factor": 1.0001}, range(3)),
     ("lyu-li/euler", {"order_factor": 1.0001}, [3]),  # at kinks
     ("lyu-li/sandwich", {"log_n": 0.999}, range(8)),
-    ("lyu-li/smoothed-monotone sign1", {"summed": False}, range(35, 100, 7)),
-    ("lyu-li/smoothed-monotone sign1", {"sign": -1.0}, range(4)),
-    ("lyu-li/smoothed-monotone sign1", {"sign": -1.0}, [4]),  # along the flow
+    ("lyu-li/smoothed-monotone", {"summed": False}, range(35, 100, 7)),
+    ("lyu-li/smoothed-monotone", {"sign": -1.0}, range(4)),
+    ("lyu-li/smoothed-monotone", {"sign": -1.0}, [4]),  # along the flow
     ("lyu-li/key-lemma", {"factor": 1.001}, range(7)),
     ("lyu-li/norm-growth", {"order_factor": 1.0001}, range(3)),
     ("lyu-li/multiclass", {"factor": 1.001}, range(7)),
@@ -137,7 +137,7 @@ def test_claims_hold(id):
 
 @pytest.mark.nightly_cases("lyu-li/rates upper", "lyu-li/rates exponent")
 @pytest.mark.slow_cases(
-    "lyu-li/smoothed-monotone",
+    "lyu-li/smoothed-monotone sign1",
     "wei/kernel-margin-bound slopes",
     "chizat-bach/interclass",
     "two-homogeneity/margin-lower-bound divergence",
