@@ -8,6 +8,7 @@ from torch.utils._pytree import tree_flatten
 
 import netmargin as nm
 from netmargin.core import devices
+from tests.words import words_of
 
 
 class WithoutFloat64(TorchDispatchMode):
@@ -101,6 +102,4 @@ def test_a_note_says_so(device):
     net, mode = device
     with mode:
         report = nm.measure(net, (X, torch.arange(8) % 2))
-    assert "note: Everything in float64 was computed on the CPU" in " ".join(
-        report.summary().split()
-    )
+    assert "note: Everything in float64 was computed on the CPU" in words_of(report.summary())

@@ -13,6 +13,7 @@ from netmargin.radii.exact.radius import RadiusSearch
 from netmargin.result import Status
 from tests.chains import is_closed, search_radius
 from tests.test_exact_radii_patterns import draw_net, exact_radius
+from tests.words import words_of
 
 
 def radii(net, X, y, **options):
@@ -204,7 +205,7 @@ def test_the_summary_says_what_left_samples_open():
     def said(net, X, y, **options):
         report = radii(net, X, y, attacks=(), **options)
         assert not report.closed.all()
-        return " ".join(report.summary().split())
+        return words_of(report.summary())
 
     data = net, X, label(net, X)
     assert 'open 3 samples: effort="quick"' in said(*data, effort="quick")

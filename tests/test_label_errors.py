@@ -27,6 +27,7 @@ from netmargin.label_errors.leave_one_out import (
 )
 from netmargin.label_errors.patches import _respond, patch_features
 from netmargin.training import read_sample_margins
+from tests.words import words_of
 
 
 def flip(y, share, seed, classes=10):
@@ -115,7 +116,7 @@ def test_tables_say_the_same(digits, tmp_path):
     assert lines[0] == "sample,given,suggested,score,wrong_if_apart"
     assert lines[1].startswith(f"{found.order[0]},")
     assert f"at most {found.count_at_most} wrong labels" in found.summary()
-    assert f"about {found.count} (" in " ".join(found.summary().split())
+    assert f"about {found.count} (" in words_of(found.summary())
     assert "worst first" in found._repr_html_()
 
 
@@ -162,7 +163,7 @@ def test_at_most_so_many_labels_are_wrong_whether_classes_overlap(apart, share):
         held += found.count_at_most >= wrong.sum()
         bounds.append(found.at_most)
         if apart == 1 and not share:
-            assert "there may be none" in " ".join(found.summary().split())
+            assert "there may be none" in words_of(found.summary())
     assert held >= 17
     if apart == 4:  # where classes do not overlap it is not far from the truth
         assert np.mean(bounds) < share + 0.08
@@ -210,7 +211,7 @@ def test_conflicting_copies_are_named():
 def test_no_count_is_shown_where_nothing_can_be_counted():
     found = nm.label_errors(nm.datasets.digits(limit=100))
     assert found.count == 0
-    assert "there may be none: the scores show no more" in " ".join(found.summary().split())
+    assert "there may be none: the scores show no more" in words_of(found.summary())
     assert "there may be none" in found._repr_html_()
 
 

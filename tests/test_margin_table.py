@@ -17,6 +17,7 @@ from netmargin.figures.training import _draw_histogram, _draw_margins
 from netmargin.margins.heldout import z_score
 from netmargin.margins.quasi import solve_for_unit_norm
 from netmargin.models import mlp
+from tests.words import words_of
 
 ROWS = ["global", "layers", "partial", "quasi", "bartlett", "input", "relative input"]
 
@@ -332,11 +333,6 @@ def test_the_page_groups_what_blocks_and_keeps_held_out_data_apart():
     assert all(len(line) <= 110 for line in page.splitlines())
     with pytest.raises(nm.ArgumentError, match="heldout"):
         report.summary(heldout=(X, y))
-
-
-def words_of(page: str) -> str:
-    """A page without line breaks and double spaces."""
-    return " ".join(page.split())
 
 
 def test_the_page_writes_out_its_quotients_and_says_why_a_smoothed_margin_is_negative():

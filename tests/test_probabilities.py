@@ -13,6 +13,7 @@ from torch import nn
 import netmargin as nm
 from netmargin.nets.model import scores
 from netmargin.nets.probabilities import doubt_scores
+from tests.words import words_of
 
 SIXTEEN = (torch.randn(16, 5, generator=torch.Generator().manual_seed(3)), torch.arange(16) % 4)
 
@@ -159,7 +160,7 @@ def test_every_summary_warns(nets):
     head = "WARNING: These scores are probabilities: the net ends in a softmax."
     for record in (report, distances, radii, watch.report, report.input_margins):
         assert record.summary().startswith(head)
-        assert "Pass model[:-1]" in " ".join(record.summary().split())
+        assert "Pass model[:-1]" in words_of(record.summary())
     passed = nm.measure(model[:-1], SIXTEEN)
     assert passed.warning == ""
     assert torch.equal(passed.q, nm.measure(nets["scores"], SIXTEEN).q)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core.arguments import check_flag, check_seed
-from ..core.records import values_of
+from ..core.records import Row, Table, values_of
 from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from ..nets.accepted_models import check_model
@@ -238,28 +238,26 @@ class Homogeneity(Record):
             )
         return self._bias_free
 
-    def summary(self) -> str:
-        """Describe the answer on a page: kind, order, exponents, deviation, blockers, notes."""
-        lines = [
-            f"{self.kind}",
-            f"order {self.order}" if self.order is not None else "no order",
-            f"{self.evidence}",
+    def _table(self) -> Table:
+        """Order, exponents and blockers, and sentences on how well they hold."""
+        rows: list[Row] = [
+            ("order", "none" if self.order is None else str(self.order)),
+            ("evidence", str(self.evidence)),
+            *(
+                (f"exponent {exponent}", f"{name}: {', '.join(self.members[name])}")
+                for name, exponent in self.groups.items()
+            ),
+            *(("blocked by", str(blocker)) for blocker in self.blockers),
         ]
-        lines += [
-            f"  {exponent!s:>5}  {name}: {', '.join(self.members[name])}"
-            for name, exponent in self.groups.items()
-        ]
-        lines += [f"  {line}" for line in self.accuracy_lines()]
+        notes = self.accuracy_lines()
         if self._bias_free is not None and self._bias_free.whole:
-            lines.append(
-                f"  order {self._bias_free.order} without the biases that block it:"
-                " nm.measure normalizes margins by that one"
+            notes.append(
+                f"order {self._bias_free.order} without the biases that block it: nm.measure"
+                " normalizes margins by that one"
             )
-        lines += [f"  blocked by {blocker}" for blocker in self.blockers]
         if self.quasi_exponents and self.blockers:
-            lines.append(f"  {describe_quasi(self.quasi_exponents)}")
-        lines += [f"  {note}" for note in self.notes]
-        return "\n".join(lines)
+            notes.append(describe_quasi(self.quasi_exponents))
+        return Table(str(self.kind), rows, notes=[*notes, *self.notes])
 
     def accuracy_lines(self) -> list[str]:
         """How well the exponents hold, and what they neglect, in lines of text."""
