@@ -158,60 +158,47 @@ def maximize_margin(
     x, _ = next(batches(samples, len(samples), model))
     require_differentiable(model, x)
     with fitting_threads(work_of(model, x)), flush_denormals():
-        return _ascend(model, samples, temperatures, iterations, multiplier_steps, radius, progress)
-
-
-def _ascend(
-    model: nn.Module,
-    samples: Arrays,
-    temperatures: list[float],
-    iterations: int,
-    multiplier_steps: int,
-    radius: float,
-    progress: bool,
-) -> MarginAscent:
-    """Separate the data if necessary, ascend, and certify what is handed back."""
-    homogeneity = measure(model, samples, statistics="fixed").homogeneity
-    homogeneity.require_order(model)
-    separating, status = _separate(model, samples, progress)
-    if status is Status.INTERRUPTED:
-        report = measure(model, samples)
-        return MarginAscent(
-            [], status, "interrupted while the net was trained to separate the data", report
-        )
-    homogeneity.require_order(model)  # training moves biases that were 0
-    with Progress(progress, "maximize margin") as display:
-        ascent = Ascent(model, samples, homogeneity, display, fresh=separating > 0)
-        ascent.smoothed.gradient_samples = separating
-        # `finally`: also after an error the caller gets the best net so far.
+        homogeneity = measure(model, samples, statistics="fixed").homogeneity
+        homogeneity.require_order(model)
+        separating, status = _separate(model, samples, progress)
+        if status is Status.INTERRUPTED:
+            report = measure(model, samples)
+            return MarginAscent(
+                [], status, "interrupted while the net was trained to separate the data", report
+            )
+        homogeneity.require_order(model)  # training moves biases that were 0
+        with Progress(progress, "maximize margin") as display:
+            ascent = Ascent(model, samples, homogeneity, display, fresh=separating > 0)
+            ascent.smoothed.gradient_samples = separating
+            # `finally`: also after an error the caller gets the best net so far.
+            try:
+                ascent.keep(None)
+                ascent.cool(temperatures, iterations)
+                if multiplier_steps:
+                    ascent.step_multipliers(temperatures[-1], multiplier_steps, iterations)
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
+            finally:
+                scale = ascent.hand_back()
+        # Measured in the model's own dtype, in which the caller goes on, not in that of the ascent.
+        report = measure(model, samples, homogeneity=homogeneity)
+        spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
+        message = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
+        found = MarginAscent(ascent.rows, status, message, report)
+        if status is Status.INTERRUPTED:
+            found.message = f"interrupted: {message}; no certificate"
+            return found
+        # The ascent is worth having without a certificate, which some nets cannot have.
         try:
-            ascent.keep(None)
-            ascent.cool(temperatures, iterations)
-            if multiplier_steps:
-                ascent.step_multipliers(temperatures[-1], multiplier_steps, iterations)
+            found.certificate = certify(model, samples, radius=radius, progress=progress)
+            found.status = found.certificate.status
+        except ModelError as error:
+            found.message += f"; no certificate: {error}"
         except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        finally:
-            scale = ascent.hand_back()
-    # Measured in the model's own dtype, in which the caller goes on, not in that of the ascent.
-    report = measure(model, samples, homogeneity=homogeneity)
-    spent = f"{ascent.smoothed.gradient_samples:,} sample gradients"
-    message = f"margin {ascent.margin_of(report):.6g} after {spent}; {scale}"
-    found = MarginAscent(ascent.rows, status, message, report)
-    if status is Status.INTERRUPTED:
-        found.message = f"interrupted: {message}; no certificate"
+            found.status = Status.INTERRUPTED
+        if found.status is Status.INTERRUPTED:
+            found.message += "; interrupted before the certificate was complete"
         return found
-    # The ascent is worth having without a certificate, which some nets cannot have.
-    try:
-        found.certificate = certify(model, samples, radius=radius, progress=progress)
-        found.status = found.certificate.status
-    except ModelError as error:
-        found.message += f"; no certificate: {error}"
-    except KeyboardInterrupt:
-        found.status = Status.INTERRUPTED
-    if found.status is Status.INTERRUPTED:
-        found.message += "; interrupted before the certificate was complete"
-    return found
 
 
 def _separate(model: nn.Module, samples: Arrays, progress: bool) -> tuple[int, Status]:

@@ -2,6 +2,7 @@
 Hugging Face's Trainer around it. A framework is imported when its callback is first used.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .watch import Watch as Watch
@@ -13,14 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["LightningMarginMonitor", "TransformersMarginCallback"]
 
 
+_FILES = {"LightningMarginMonitor": ".lightning", "TransformersMarginCallback": ".transformers"}
+
+
 def __getattr__(name: str) -> Any:
     """Load a callback, and its framework with it."""
-    if name == "LightningMarginMonitor":
-        from .lightning import LightningMarginMonitor
-
-        return LightningMarginMonitor
-    if name == "TransformersMarginCallback":
-        from .transformers import TransformersMarginCallback
-
-        return TransformersMarginCallback
+    if name in _FILES:
+        return getattr(import_module(_FILES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
