@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def require_base(base: type, library: str) -> None:
         )
 
 
-class MarginCallback:
+class MarginCallback(ABC):
     """What the callbacks of all frameworks do: begin a watch, measure, and report the rows."""
 
     watch: Watch
@@ -46,21 +47,26 @@ class MarginCallback:
         self.unit = check_choice("unit", unit, UNITS)
         self.name = check_instance("name", name, str, 'a word such as "margins"')
 
-    def _begin(self, net: Any, folder: Path, state: dict | None) -> dict[str, float] | None:
-        """Begin to watch, or go on from a state; return the values of the newest row."""
+    @abstractmethod
+    def _log(self, values: dict[str, float], step: int) -> None:
+        """Give values to the loggers of the framework."""
+
+    def _begin(self, net: Any, folder: Path, state: dict | None) -> None:
+        """Begin to watch, or go on from a state."""
         self.watch = Watch(net, self.data, folder=folder, state=state, **self._options)
-        rows = self.watch.history.rows
-        return self._values_of(rows[-1]) if rows else None
+        if state is None and self.watch.history.rows:
+            self._report(self.watch.history.rows[-1])
 
-    def _measure(self, epoch: float, step: int) -> dict[str, float] | None:
-        """Measure, and return the values of the row, or None where there is no new one."""
-        row = self.watch.look(epoch=epoch, step=step)
-        return self._values_of(row) if row else None
+    def _measure(self, epoch: float, step: int) -> None:
+        """Measure, and report the row, if there is a new one."""
+        if row := self.watch.look(epoch=epoch, step=step):
+            self._report(row)
 
-    def _values_of(self, row: dict) -> dict[str, float]:
-        """The numbers of a row under the names that a logger is given."""
-        return {
+    def _report(self, row: dict) -> None:
+        """Log the numbers of a row."""
+        values = {
             f"{self.name}/{key}": float(value)
             for key, value in row.items()
             if value is not None and key not in UNITS
         }
+        self._log(values, row["step"])

@@ -89,7 +89,8 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         # A checkpoint from before this callback was added holds no rows: the first is made now.
         new = {"calls": 0, "rows": []} if trainer.global_step else None
         state, self._saved = self._saved or new, None
-        self._log(trainer, self._begin(net, folder, state), trainer.global_step)
+        self._loggers = trainer.loggers
+        self._begin(net, folder, state)
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -97,23 +98,18 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         """Measure after every so many steps of the optimizer."""
         self._reached = trainer.current_epoch + (batch_idx + 1) / trainer.num_training_batches
         if self.unit == "step" and trainer.global_step % self.every == 0:
-            self._tell(trainer, self._reached)
+            self._measure(self._reached, trainer.global_step)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Measure after every so many epochs."""
         if self.unit == "epoch" and (trainer.current_epoch + 1) % self.every == 0:
-            self._tell(trainer, trainer.current_epoch + 1)
+            self._measure(trainer.current_epoch + 1, trainer.global_step)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Measure the net as it is at the end, and write its weights beside the history."""
-        self._tell(trainer, self._reached)
+        self._measure(self._reached, trainer.global_step)
         self.watch.finish()
 
-    def _tell(self, trainer: Any, epoch: float) -> None:
-        """Measure, and tell the loggers."""
-        self._log(trainer, self._measure(epoch, trainer.global_step), trainer.global_step)
-
-    def _log(self, trainer: Any, values: dict[str, float] | None, step: int) -> None:
-        """Give values to all loggers."""
-        for logger in trainer.loggers if values else ():
+    def _log(self, values: dict[str, float], step: int) -> None:
+        for logger in self._loggers:
             logger.log_metrics(values, step=step)

@@ -78,26 +78,22 @@ class TransformersMarginCallback(MarginCallback, _Callback):
             file = folder / HISTORY
             rows = History.load(file).rows if is_first_process() and file.exists() else []
             saved = {"calls": 0, "rows": [r for r in rows if r["step"] <= state.global_step]}
-        values = self._begin(self.trainer.model, folder, saved)
-        if saved is None and values:
-            self.trainer.log(values)
+        self._begin(self.trainer.model, folder, saved)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure after every so many steps of the optimizer."""
         if self.unit == "step" and state.global_step % self.every == 0:
-            self._tell(state)
+            self._measure(state.epoch, state.global_step)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure after every so many epochs."""
         if self.unit == "epoch" and round(state.epoch) % self.every == 0:
-            self._tell(state)
+            self._measure(state.epoch, state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure the net as it is at the end, and write its weights beside the history."""
-        self._tell(state)
+        self._measure(state.epoch, state.global_step)
         self.watch.finish()
 
-    def _tell(self, state: Any) -> None:
-        """Measure, and tell the trainer."""
-        if values := self._measure(state.epoch, state.global_step):
-            self.trainer.log(values)
+    def _log(self, values: dict[str, float], step: int) -> None:
+        self.trainer.log(values)
