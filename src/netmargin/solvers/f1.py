@@ -19,7 +19,13 @@ from .columns.options import check_power, read_options
 from .columns.restricted_problem import RestrictedProblem
 from .contradictions import Contradictions, recommended_cost
 from .extended import round_down, round_up
-from .solution import ReLUMeasure, SoftVariationNormSolution, VariationNormSolution, describe_proof
+from .solution import (
+    ReLUMeasure,
+    SoftVariationNormSolution,
+    VariationNormSolution,
+    build_measure,
+    describe_proof,
+)
 
 _SMALLEST_COST = 1e-300
 """Smallest C times the length of the longest sample: reciprocals of smaller numbers, by which the
@@ -280,11 +286,9 @@ def f1_soft_margin(
         in_units=lambda bracket: Bracket(1 / (bracket.upper * scale), 1 / (bracket.lower * scale)),
     )
     U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
-    outputs = problem.restricted.columns(U, s) @ (alphas * scale)
-    outputs = outputs / weights
+    outputs = problem.restricted.columns(U, s) @ (alphas * scale) / weights
     hinges = np.maximum(1 - outputs, 0.0)
-    norm, atoms = float(alphas.sum()), np.column_stack([U, s]) / np.sqrt(2)
-    measure = ReLUMeasure(atoms=atoms, weights=2 * alphas, bias=False)
+    measure = build_measure(U, s, alphas)
     objective = attained_hinge_objective(measure, given, costs)
     # The bound is above the objective by rounding only.
     lower = min(1 / (problem.upper * scale), objective)
@@ -296,11 +300,11 @@ def f1_soft_margin(
         status=status,
         dual=weights * problem.dual / (problem.upper * scale),
         seconds=time.monotonic() - started,
-        atoms=atoms,
-        weights=2 * alphas,
+        atoms=measure.atoms,
+        weights=measure.weights,
         bias=bias,
         local_gap=problem.local_gap(),
         hinge=float(hinges.sum()),
-        margin=float(outputs.min()) / (2 * norm) if norm > 0 else 0.0,
+        margin=float(outputs.min()) / measure.mass if measure.mass > 0 else 0.0,
         lower_bound_from=describe_proof(problem.dual, problem.proof),
     )

@@ -60,7 +60,7 @@ class HardMargin(KernelProblem[KernelSolution]):
         super().__init__(matrix, y, np.full(len(y), np.inf), tol)
         self._size = size
         self._proof = None if contradictions is None else contradictions.weights
-        self.known = np.ones(len(y)) if matrix.largest == 0 else self._proof
+        self.known = np.ones(len(y)) if not matrix.diagonal.any() else self._proof
 
     def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:
         """The weights of the least norm."""
@@ -87,11 +87,42 @@ class HardMargin(KernelProblem[KernelSolution]):
         self, weights: np.ndarray, outputs: np.ndarray, ended: Status, seconds: float
     ) -> KernelSolution:
         """The solution with these weights, or the proof of the contradictions."""
-        if self._proof is None or self.matrix.exact or ended is Status.INTERRUPTED:
-            return _judge(
-                self.matrix, self._size, self.y, weights, outputs, self.tol, ended, seconds
-            )
-        return keep_constant(0.0, Status.NOT_SEPARABLE, self._proof)
+        if not (self._proof is None or self.matrix.exact or ended is Status.INTERRUPTED):
+            return keep_constant(0.0, Status.NOT_SEPARABLE, self._proof)
+        # In float64, and in longer floats where these leave the bracket open and the kernel is
+        # known to the last digit. What is judged is what is returned, in the units of the features.
+        matrix, y, dual = self.matrix, self.y, weights
+        margin, upper = judge_margin(dual, outputs, matrix.lengths, matrix.entry_error)
+        values = dual / upper if upper > 0 else np.zeros(len(y))
+        open_still = upper > 0 and 0 < margin < (1 - self.tol) * upper
+        if open_still and ended is Status.STALLED and matrix.affords_extended:
+            values, margin, upper = _refine(matrix, y, values, self.tol)
+            dual = values / values.sum()
+        zero = 0.0
+        if matrix.exact and margin <= 0:
+            # The entries of the caller are what is bounded, and what their rounding can make of 0.
+            upper = min(upper, _bound_exactly(matrix, y, dual))
+            zero = float(np.sqrt(ENTRY_ROUNDING)) * float(dual @ matrix.lengths)
+        # Powers of 2: only small numbers round.
+        unit = np.longdouble(np.sqrt(matrix.scale)) * self._size
+        margin, upper = round_down(margin * unit), round_up(upper * unit)
+        with np.errstate(over="ignore"):
+            coefficients = (y * values / unit).astype(float)
+        if not np.isfinite(coefficients).all():  # of samples that are nearly 0: f = 0 is known
+            margin, coefficients = 0.0, np.zeros(len(y))
+        bracket = Bracket(margin, upper)
+        status, certified = judge_bracket(bracket, self.tol, ended=ended, zero=float(zero * unit))
+        if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED) or margin == -np.inf:
+            margin, coefficients = max(margin, 0.0), coefficients * (margin > 0)
+        return KernelSolution(
+            margin=margin,
+            upper_bound=upper,
+            certified=certified,
+            status=status,
+            dual=dual,
+            seconds=seconds,
+            coefficients=coefficients,
+        )
 
 
 def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolution:
@@ -149,52 +180,6 @@ def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> flo
     sizes = np.abs(weights) @ (np.abs(outputs) * float(np.finfo(np.longdouble).eps) * len(used))
     square = float(weights @ outputs + sizes + np.abs(weights) @ errors)
     return float(np.sqrt(max(square, 0.0))) * sums
-
-
-def _judge(
-    matrix: KernelMatrix,
-    size: float,
-    y: np.ndarray,
-    dual: np.ndarray,
-    outputs: np.ndarray,
-    tol: float,
-    ended: Status,
-    seconds: float,
-) -> KernelSolution:
-    """The solution with these dual weights, its numbers recomputed in float64, and in longer floats
-    where these leave the bracket open and the kernel is known to the last digit. What is judged is
-    what is returned, in the units of the features.
-    """
-    margin, upper = judge_margin(dual, outputs, matrix.lengths, matrix.entry_error)
-    values = dual / upper if upper > 0 else np.zeros(len(y))
-    open_still = upper > 0 and 0 < margin < (1 - tol) * upper
-    if open_still and ended is Status.STALLED and matrix.affords_extended:
-        values, margin, upper = _refine(matrix, y, values, tol)
-        dual = values / values.sum()
-    zero = 0.0
-    if matrix.exact and margin <= 0:
-        # The entries of the caller are what is bounded, and what their rounding can make of 0.
-        upper = min(upper, _bound_exactly(matrix, y, dual))
-        zero = float(np.sqrt(ENTRY_ROUNDING)) * float(dual @ matrix.lengths)
-    unit = np.longdouble(np.sqrt(matrix.scale)) * size  # powers of 2: only small numbers round
-    margin, upper = round_down(margin * unit), round_up(upper * unit)
-    with np.errstate(over="ignore"):
-        coefficients = (y * values / unit).astype(float)
-    if not np.isfinite(coefficients).all():  # of samples that are nearly 0: f = 0 is known
-        margin, coefficients = 0.0, np.zeros(len(y))
-    bracket = Bracket(margin, upper)
-    status, certified = judge_bracket(bracket, tol, ended=ended, zero=float(zero * unit))
-    if status in (Status.NOT_SEPARABLE, Status.INTERRUPTED) or margin == -np.inf:
-        margin, coefficients = max(margin, 0.0), coefficients * (margin > 0)
-    return KernelSolution(
-        margin=margin,
-        upper_bound=upper,
-        certified=certified,
-        status=status,
-        dual=dual,
-        seconds=seconds,
-        coefficients=coefficients,
-    )
 
 
 def _refine(

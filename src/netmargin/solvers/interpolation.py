@@ -25,7 +25,7 @@ from .columns.least_norm import LeastNormProblem
 from .columns.options import Options, read_options
 from .hull import normalize_rows
 from .kernel_interpolation import GOOD, fit_in_kernel, judge_in_kernel
-from .solution import ReLUMeasure, describe_proof
+from .solution import ReLUMeasure, build_measure, describe_proof
 
 _REACHED = 1e-7
 """Residuals up to which a function passes through the points, relative to the largest |y|: nearly
@@ -211,11 +211,7 @@ def _least_variation_norm(
                 ended = Status.INTERRUPTED
         dual[targets.kept] = problem.dual / problem.upper / split_lengths(data.Z[targets.kept])[0]
         proof = problem.proof
-    measure = ReLUMeasure(
-        atoms=np.column_stack([atoms, np.sign(alphas)]) / np.sqrt(2),
-        weights=2 * np.abs(alphas),
-        bias=False,
-    )
+    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas))
     residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
     norm, lower, status, certified = _judge(

@@ -111,7 +111,7 @@ def _search(problem: KernelProblem, weights: np.ndarray, limit: Deadline) -> Non
     if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
         return
     best = problem.rate(weights)
-    for proposed in problem.propose(matrix.labelled(y), limit.at):
+    for proposed in problem.propose(y[:, None] * matrix.values * y, limit.at):
         for p in drop_dust(proposed):
             rated = problem.rate(p)
             if rated < best:

@@ -32,19 +32,16 @@ def bound_sums(count: int, entry_error: float = 0.0) -> float:
 
 @dataclass(frozen=True)
 class KernelMatrix(Record):
-    """A positive semidefinite kernel matrix, scale * values (n, n).
+    """A positive semidefinite kernel matrix, scale * values (n, n)."""
 
-    The values are float64, or float32 where `compute` is given: of V (n, k), the product of the
-    kernel and V in float64. `exact` says whether they are the kernel to the last digit, as those
-    that a caller gives: what is computed from inputs is rounded by more than longer floats could
-    tell. `entry_error` is what an entry K_ij is off by at most, relative to the root of K_ii K_jj;
-    with `compute`, an entry that it multiplies by.
-    """
-
-    values: np.ndarray
+    values: np.ndarray  # float64, or float32 where there is `compute`
     scale: float = 1.0
+    # Of V (n, k), the product of the kernel and V in float64.
     compute: Callable[[np.ndarray], np.ndarray] | None = None
+    # Whether the values are the kernel to the last digit, as those that a caller gives: what is
+    # computed from inputs is rounded by more than longer floats could tell.
     exact: bool = False
+    # What an entry K_ij, also one of `compute`, is off by, relative to the root of K_ii K_jj.
     entry_error: float = 0.0
 
     @classmethod
@@ -75,11 +72,6 @@ class KernelMatrix(Record):
         return np.sqrt(self.diagonal)
 
     @property
-    def largest(self) -> float:
-        """The largest entry in size, in units of `scale`: it is on the diagonal."""
-        return float(self.diagonal.max())
-
-    @property
     def affords_extended(self) -> bool:
         """Whether `multiply_extended` is for this matrix: exact, and of few samples."""
         return self.exact and len(self.values) <= _EXTENDED
@@ -88,18 +80,8 @@ class KernelMatrix(Record):
         """The product (n, k) with V (n, k), in float64 and in units of `scale`."""
         return self.values @ V if self.compute is None else self.compute(V) / self.scale
 
-    def bound_rounding(self, V: np.ndarray) -> np.ndarray:
-        """Bound the rounding of each entry (n, k) of `multiply` of V (n, k)."""
-        # |K_ij| <= sqrt(K_ii K_jj)
-        sizes = self.lengths[:, None] * (self.lengths @ np.abs(V))
-        return bound_sums(len(V), self.entry_error) * sizes
-
     def multiply_extended(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The product (n,) with v (n,) as if in numbers of twice the digits of float64, rounded to
         the longest floats of this machine, and bounds (n,) of its errors. A hundred times slower.
         """
         return multiply_extended(self.values, v)
-
-    def labelled(self, y: np.ndarray) -> np.ndarray:
-        """The matrix yy' * K (n, n), in units of `scale`."""
-        return y[:, None] * self.values * y[None, :]

@@ -14,7 +14,7 @@ from .columns.engine import generate_columns
 from .columns.losses import LogisticLoss, log_mean_loss
 from .columns.options import check_power, read_options
 from .columns.regularized_problem import RegularizedProblem
-from .solution import LogisticVariationNormSolution, ReLUMeasure, describe_proof
+from .solution import LogisticVariationNormSolution, build_measure, describe_proof
 
 
 def f1_logistic(
@@ -97,12 +97,7 @@ def f1_logistic(
         title="regularized logistic loss",
         in_units=lambda bracket: bracket,
     )
-    measure = ReLUMeasure(
-        atoms=np.column_stack([best.U, best.s]) / (np.sqrt(2) if power == 1 else 1.0),
-        weights=best.alphas / unit * (2 if power == 1 else 1),
-        bias=False,
-        power=power,
-    )
+    measure = build_measure(best.U, best.s, best.alphas / unit, power)
     used = best.alphas > 0
     objective = attained_logistic_objective(measure, data, regularization)
     if not objective <= np.log(2):  # what f = 0 has is better than what rounding has left

@@ -13,7 +13,7 @@ from ..result import SoftSolution, Status, judge_bracket
 from .cone_fallback import propose_in_box
 from .extended import round_down
 from .kernel_engine import KernelProblem, solve_kernel
-from .kernel_matrix import KernelMatrix
+from .kernel_matrix import KernelMatrix, bound_sums
 from .kernel_problem import validate_kernel
 
 _RELIABLE_OUTPUT = 1e-6
@@ -122,16 +122,46 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
         """Both ends in float64, and in longer floats where the rounding of float64 is what keeps
         the bracket open.
         """
-        matrix, y, n = self.matrix, self.y, len(self.y)
-        errors = matrix.bound_rounding(dual[:, None])[:, 0]
-        found = _bracket_objective(matrix.scale, y, self.caps, dual, outputs, errors)
+        matrix, y = self.matrix, self.y
+        # |K_ij| <= sqrt(K_ii K_jj)
+        sizes = matrix.lengths * (matrix.lengths @ dual)
+        found = self._bracket_at(dual, outputs, bound_sums(len(y), matrix.entry_error) * sizes)
         if found.gap > self.tol and matrix.affords_extended:
-            ideal = _bracket_objective(matrix.scale, y, self.caps, dual, outputs, np.zeros(n))
+            ideal = self._bracket_at(dual, outputs, np.zeros(len(y)))
             if ideal.gap <= self.tol:
                 outputs, errors = matrix.multiply_extended(y * dual)
-                found = _bracket_objective(matrix.scale, y, self.caps, dual, y * outputs, errors)
-                found = self._judge_rounded(found)
+                found = self._judge_rounded(self._bracket_at(dual, y * outputs, errors))
         return found
+
+    def _bracket_at(
+        self, dual: np.ndarray, outputs: np.ndarray, errors: np.ndarray
+    ) -> SoftKernelSolution:
+        """Both ends of the bracket from labelled outputs (n,) known up to `errors` (n,)."""
+        y, unit = self.y, self.matrix.scale
+        eps = (len(y) + 4) * float(np.finfo(outputs.dtype).eps)
+        exact, sums = max(float(dual @ outputs), 0.0), 1 + eps
+        square = exact + float(dual @ (errors + eps * np.abs(outputs)))
+        total = float(dual.sum()) / sums
+        shrink = min(1.0, total / square) if square > 0 else 1.0
+        lower = max(shrink * total - 0.5 * shrink**2 * square, 0.0)
+        # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
+        # scale, their sum is convex and bends at 1 / output.
+        least = outputs - errors
+        scales = np.concatenate([[0.0, 1.0], 1 / least[least > _RELIABLE_OUTPUT]])
+        costs = 0.5 * scales**2 * square + _sum_hinges(scales, least, self.caps)
+        factor = float(scales[np.argmin(costs)])
+        hinges = np.maximum(1 - factor * least, 0.0)
+        return SoftKernelSolution(
+            objective=float(0.5 * factor**2 * square + self.caps @ hinges * sums) / unit,
+            lower_bound=lower / unit,
+            certified=False,
+            status=Status.STALLED,
+            dual=shrink * dual / unit,
+            seconds=0.0,
+            hinge=float(hinges.sum()),
+            margin=float(outputs.min()) * float(np.sqrt(unit / exact)) if exact > 0 else 0.0,
+            coefficients=factor * y * dual / unit,
+        )
 
     def _judge_rounded(self, found: SoftKernelSolution) -> SoftKernelSolution:
         """The solution with both ends of its coefficients and weights as they are: scaled ones were
@@ -154,41 +184,6 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
             lower_bound=round_down(max(lower, 0.0) / unit),
             hinge=float(hinges.sum()),
         )
-
-
-def _bracket_objective(
-    unit: float,
-    y: np.ndarray,
-    caps: np.ndarray,
-    dual: np.ndarray,
-    outputs: np.ndarray,
-    errors: np.ndarray,
-) -> SoftKernelSolution:
-    """Both ends of the bracket from labelled outputs (n,) known up to `errors` (n,)."""
-    eps = (len(y) + 4) * float(np.finfo(outputs.dtype).eps)
-    exact, sums = max(float(dual @ outputs), 0.0), 1 + eps
-    square = exact + float(dual @ (errors + eps * np.abs(outputs)))
-    total = float(dual.sum()) / sums
-    shrink = min(1.0, total / square) if square > 0 else 1.0
-    lower = max(shrink * total - 0.5 * shrink**2 * square, 0.0)
-    # Where C is huge, the last of the hinge losses are cheaper to remove by scaling f. In its
-    # scale, their sum is convex and bends at 1 / output.
-    least = outputs - errors
-    scales = np.concatenate([[0.0, 1.0], 1 / least[least > _RELIABLE_OUTPUT]])
-    costs = 0.5 * scales**2 * square + _sum_hinges(scales, least, caps)
-    factor = float(scales[np.argmin(costs)])
-    hinges = np.maximum(1 - factor * least, 0.0)
-    return SoftKernelSolution(
-        objective=float(0.5 * factor**2 * square + caps @ hinges * sums) / unit,
-        lower_bound=lower / unit,
-        certified=False,
-        status=Status.STALLED,
-        dual=shrink * dual / unit,
-        seconds=0.0,
-        hinge=float(hinges.sum()),
-        margin=float(outputs.min()) * float(np.sqrt(unit / exact)) if exact > 0 else 0.0,
-        coefficients=factor * y * dual / unit,
-    )
 
 
 def _sum_hinges(scales: np.ndarray, outputs: np.ndarray, caps: np.ndarray) -> np.ndarray:

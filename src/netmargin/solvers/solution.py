@@ -179,6 +179,15 @@ class ReLUMeasure(Record):
         return nn.Sequential(hidden, nn.ReLU(), output)
 
 
+def build_measure(
+    U: np.ndarray, signs: np.ndarray, alphas: np.ndarray, power: int = 1
+) -> ReLUMeasure:
+    """The measure of sum_j alphas_j signs_j relu(U_j . x~)^power, unit U (k, D) and alphas >= 0."""
+    root, mass = (np.sqrt(2), 2) if power == 1 else (1.0, 1)
+    atoms = np.column_stack([U, signs]) / root
+    return ReLUMeasure(atoms=atoms, weights=mass * alphas, bias=False, power=power)
+
+
 @dataclass(frozen=True, kw_only=True)
 class VariationNormSolution(ReLUMeasure, MarginSolution):
     """A probability measure whose function has a large margin.

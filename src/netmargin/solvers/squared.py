@@ -21,7 +21,7 @@ from .columns.engine import generate_columns
 from .columns.losses import SquaredLoss
 from .columns.options import read_options
 from .columns.regularized_problem import RegularizedProblem
-from .solution import ReLUMeasure, describe_proof
+from .solution import ReLUMeasure, build_measure, describe_proof
 
 _UNEXPLAINED = 0.01
 """Part of the mean square of y to which the tolerance refers where nothing is to be proved: at a
@@ -86,11 +86,7 @@ def f1_squared(
         in_units=lambda bracket: Bracket(bracket.lower * unit, bracket.upper * unit),
     )
     # In units of the largest value, which may be beyond the squares of float64.
-    measure = ReLUMeasure(
-        atoms=np.column_stack([best.U, best.s]) / np.sqrt(2),
-        weights=2 * best.alphas / length,
-        bias=False,
-    )
+    measure = build_measure(best.U, best.s, best.alphas / length)
     in_units = SolverData(data.Z, data.y / size)
     shares = weights / weights.mean()
     objective = attained_squared_objective(measure, in_units, shares, price / size)

@@ -73,15 +73,8 @@ def train_magnitudes(
         largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1)
         + 4 * math.log(n) / np.sqrt(t) * sums
     )
-    return FixedFeatureRun(
-        margins=margins,
-        log_sizes=log_sizes,
-        weights=weights,
-        optimum=optimum,
-        proved=proved,
-        guarantee=optimum - slack,
-        status=status,
-    )
+    guarantee = optimum - slack
+    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, guarantee, status)
 
 
 def train_output_layer(
@@ -122,15 +115,8 @@ def train_output_layer(
     # An optimum that is not known to be positive guarantees nothing: a division by nearly 0.
     known = max(optimum, np.finfo(float).tiny)
     slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / known)
-    return FixedFeatureRun(
-        margins=margins,
-        log_sizes=log_sizes,
-        weights=weights,
-        optimum=optimum,
-        proved=proved,
-        guarantee=optimum - slack,
-        status=status,
-    )
+    guarantee = optimum - slack
+    return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, guarantee, status)
 
 
 def _multiply_by_labels(features, y) -> tuple[np.ndarray, float]:
