@@ -159,7 +159,7 @@ class Interrupt:
         name, file = frame.f_code.co_qualname, frame.f_code.co_filename
         if not file.startswith(PACKAGE) or frame.f_code.co_name in AFTER_THE_SEARCH:
             return None
-        self.searching |= name == "_Search.run"
+        self.searching |= name.endswith("Problem.start")
         if event == "line" and self.searching:
             self.lines[name] += 1
             if name == self.function and self.lines[name] == self.at:

@@ -10,6 +10,7 @@ import torch
 import netmargin as nm
 from netmargin.solvers.columns import falling_targets, neuron_search
 from netmargin.solvers.columns.falling_targets import FallingTargets
+from netmargin.solvers.columns.neuron_search import NeuronSearch
 from netmargin.solvers.columns.options import Options
 from netmargin.solvers.columns.sparse_weights import SparseWeights
 from netmargin.solvers.pricing import target_tree
@@ -223,8 +224,8 @@ def test_sparse_weights_keep_their_level_or_the_least_one():
 @pytest.fixture
 def by_targets(monkeypatch):
     """The tree at the best dual weights does next to nothing, whatever the problem."""
-    monkeypatch.setattr(neuron_search, "NEAR", 1.0)
-    monkeypatch.setattr(neuron_search, "work_before_targets", lambda deadline: 1.0)
+    monkeypatch.setattr(neuron_search, "_NEAR", 1.0)
+    monkeypatch.setattr(neuron_search, "_MOST_WORK", 1.0)
     monkeypatch.setattr("netmargin.solvers.pricing.bounds.QUICK_WORK", 1.0)
 
 
@@ -279,20 +280,24 @@ def test_targets_fall_and_say_how_far_they_are(monkeypatch):
     targets.begin(even, value / 3, np.eye(6))
     proofs, lines = [], []
     targets.improve(
-        upper=2 * value, lower=value / 3, tol=1e-3, offer=proofs.append, report=lines.append
+        upper=2 * value,
+        lower=value / 3,
+        tol=1e-3,
+        offer=lambda *proof: proofs.append(proof),
+        report=lines.append,
     )
-    bounds = [proof.largest for proof in proofs]
+    bounds = [largest for _, largest, _ in proofs]
     assert len(bounds) > 1
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[0] < 2 * value
     assert targets.nodes < 1.2 * falling_targets._AUTO_NODES
-    for proof in proofs[-1:]:
-        c = proof.dual * targets.signs
+    for dual, largest, _ in proofs[-1:]:
+        c = dual * targets.signs
         _, values = price_locally(
             targets._Z, c, np.random.default_rng(0).normal(size=(500, 6)), count=1
         )
-        assert abs(values[0]) <= proof.largest
-        assert proof.dual.sum() == pytest.approx(1, abs=1e-12)
+        assert abs(values[0]) <= largest
+        assert dual.sum() == pytest.approx(1, abs=1e-12)
     assert any("of the tree closed, about" in line and "nodes" in line for line in lines)
 
 
@@ -308,9 +313,10 @@ def test_a_search_that_proves_nothing_has_all_of_the_time():
     """Deadlines are a thousand seconds away, so that the clock of a busy machine does not matter."""
     deadline = time.monotonic() + 1000
     local = dataclasses.replace(FOREVER, deadline=deadline, pricing="local")
-    assert falling_targets.end_of_search(local) == deadline
+    ends = lambda options: NeuronSearch(np.eye(2), 1, options)._search_ends  # noqa: E731
+    assert ends(local) == pytest.approx(deadline)
     auto = dataclasses.replace(local, pricing="auto")
-    assert time.monotonic() < falling_targets.end_of_search(auto) < deadline - 500
+    assert time.monotonic() < ends(auto) < deadline - 500
 
 
 def test_weights_whose_targets_are_refuted_are_chosen_again(monkeypatch):
@@ -320,9 +326,12 @@ def test_weights_whose_targets_are_refuted_are_chosen_again(monkeypatch):
     )
     targets, even, value = make_targets(dataclasses.replace(FOREVER, pricing="auto"))
     targets.begin(even, value / 2, np.eye(6))
-    proofs = []
     targets.improve(
-        upper=2 * value, lower=value / 3, tol=1e-3, offer=proofs.append, report=lambda line: None
+        upper=2 * value,
+        lower=value / 3,
+        tol=1e-3,
+        offer=lambda *proof: None,
+        report=lambda line: None,
     )
     assert len(targets.neurons) > 6
 

@@ -172,7 +172,7 @@ class DualSearch(NeuronSearch):
             upper=self.upper,
             lower=self.t,
             tol=self.tol,
-            offer=lambda p: self.offer_bound(self._signs * p.dual, p.largest, p.words),
+            offer=lambda dual, *proof: self.offer_bound(self._signs * dual, *proof),
             report=report,
         )
         self._consider_values(found)

@@ -17,6 +17,9 @@ import numpy as np
 from ...core.progress import Progress
 from ...result import Bracket, Status, judge_bracket
 
+Report = Callable[[Bracket, str], None]
+"""Called with the bracket as a proof brings it, and with how far the proof of the next is."""
+
 
 class ColumnProblem(Protocol):
     """A problem whose columns are neurons: unit directions, the rows of arrays (k, D).
@@ -53,21 +56,14 @@ class ColumnProblem(Protocol):
     def proof_is_due(self) -> bool:
         """Whether search says that the bracket is closed, or helps no more."""
 
-    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
-        """Improve the proved end of the bracket; returns neurons of large value that were met.
-
-        `report` is called with the bracket as it comes, and how far the proof of the next is.
-        """
+    def prove(self, report: Report) -> np.ndarray:
+        """Improve the proved end of the bracket; returns neurons of large value that were met."""
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
-        """The neurons with which to go on, which may be none; None where nothing is gained by
-        going on.
-        """
+        """The neurons with which to go on, maybe none; None where nothing is gained by that."""
 
     def finish(self, *, early: bool) -> None:
-        """Improve the answer by what costs little: of a search that was stopped `early`, or came
-        to its end.
-        """
+        """Improve the answer by what costs little, of a search that ended or was stopped early."""
 
 
 @dataclass(frozen=True)
@@ -92,47 +88,27 @@ def generate_columns(
     search for a better bound that follows the first. Progress is shown after `title`, with the
     bracket that search knows of, which `in_units` turns into the units of the caller.
     """
-    with Progress(progress, title) as display:
-        search = _Search(problem, display, in_units)
-        try:
-            status = search.run()
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        except TimeoutError:
-            status = Status.TIME_LIMIT
-        ending = Ending(status, search.rounds)
-        try:
-            problem.finish(early=ending.early)
-        except KeyboardInterrupt:
-            ending = Ending(Status.INTERRUPTED, search.rounds)
-        except TimeoutError:
-            pass  # the answer is as good without the last touch
-    return ending
+    rounds = 0
 
+    def show(bracket: Bracket, proof: str = "") -> None:
+        shown = in_units(bracket)
+        line = f"round {rounds}  bracket {shown.lower:.7g} to {shown.upper:.7g}"
+        line += f"  {proof}" if proof else ""
+        display.draw(rounds, None, line, "  (Ctrl-C returns the best so far)")
 
-class _Search:
-    """One run of the loop, which counts its rounds."""
-
-    def __init__(
-        self, problem: ColumnProblem, display: Progress, in_units: Callable[[Bracket], Bracket]
-    ):
-        self._problem, self._display, self._in_units = problem, display, in_units
-        self.rounds = 0
-
-    def run(self) -> Status:
-        """Solve, price and prove, round by round; returns why that ended."""
-        problem = self._problem
+    def run() -> Status:
+        nonlocal rounds
         neurons: np.ndarray | None = problem.start()
         while neurons is not None:
-            self.rounds += 1
+            rounds += 1
             problem.solve(neurons)
-            self._show(problem.searched_bracket)
+            show(problem.searched_bracket)
             if time.monotonic() > problem.deadline:
                 return Status.TIME_LIMIT
             found = problem.search()
             # A proof costs more than a round: it waits until search has nothing left to say.
             if problem.proof_is_due():
-                found = np.concatenate([found, problem.prove(self._show)])
+                found = np.concatenate([found, problem.prove(show)])
                 status, proved = judge_bracket(problem.bracket, problem.tol, zero=problem.zero)
                 if proved:
                     return status
@@ -142,16 +118,20 @@ class _Search:
         # Where a proof visits every neuron, rounding alone can keep the bracket open.
         return Status.STALLED if problem.exact else Status.LOCALLY_OPTIMAL
 
-    def _show(self, bracket: Bracket, proof: str = "") -> None:
-        """Show one round: the bracket in the units of the caller, and a proof that goes on."""
-        shown = self._in_units(bracket)
-        self._display.draw(
-            self.rounds,
-            None,
-            f"round {self.rounds}  bracket {shown.lower:.7g} to {shown.upper:.7g}"
-            + (f"  {proof}" if proof else ""),
-            "  (Ctrl-C returns the best so far)",
-        )
+    with Progress(progress, title) as display:
+        try:
+            status = run()
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except TimeoutError:
+            status = Status.TIME_LIMIT
+        try:
+            problem.finish(early=Ending(status, rounds).early)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except TimeoutError:
+            pass  # the answer is as good without the last touch
+    return Ending(status, rounds)
 
 
 class Patience:

@@ -9,11 +9,9 @@ all neurons are kept for all targets.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..pricing.bounds import WORK_PER_SECOND
 from ..pricing.local import draw_starts, features, price_locally
 from ..pricing.target_tree import Outcome, TargetTree
 from .options import Options
@@ -51,23 +49,12 @@ _LEAST_FALL = 0.9
 """The excess falls at least to this, also where time is short: a tree may end early."""
 _GROWTH = 4.0
 """The time of a tree grows about like excess^-3 to excess^-5 on clusters in 15 dimensions."""
-_SEARCH_SHARE = 1 / 5
-"""Share of a time limit for the search, before a proof at any cost."""
 _MOST_REFUTED = 8
 """Refutations in a row after which no more is tried where there is no time limit: search misses too
 many neurons there.
 """
 _AUTO_NODES = 10_000
 """Nodes of all trees of a run by "auto" without a time limit: some seconds."""
-_LEAST_WORK, _MOST_WORK, _WORK_SHARE = 1.5e8, 3e8, 0.1
-"""Work of the tree at the best dual weights before falling targets are tried: about a second, and
-this share of the time that is left.
-"""
-NEAR = 1.35
-"""The ratio of a bound to what is attained below which the tree at the best dual weights goes on
-instead. In some seconds it proves 60 normal points in 8 dimensions to 1%, and targets to 10%; of
-100 points in 10 dimensions it leaves a factor of 2.4, and targets one of 1.3.
-"""
 _SECONDS_BETWEEN, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
 """Seconds between two measurements of how far a tree is; nodes from which on the closed part
 says how long the rest takes, and the least such part; and how many times the seconds that are
@@ -81,36 +68,6 @@ _RISE_AFTER = 5
 """Refutations in a row after which the next target is halfway to the one that is proved."""
 _LEAST_GAIN = 0.03
 """Targets that lower the excess by less than this part of it are not tried."""
-
-
-def is_endless(options: Options) -> bool:
-    """Whether a proof goes on until it is done, however long that takes."""
-    return options.pricing == "complete" and options.deadline == np.inf
-
-
-def end_of_search(options: Options) -> float:
-    """The time (time.monotonic) at which a search that begins now ends for a proof: after a share
-    of the time that is left, or with all of it where nothing is to be proved.
-    """
-    if options.pricing == "local":
-        return options.deadline
-    now = time.monotonic()
-    return now + _SEARCH_SHARE * (options.deadline - now)
-
-
-def work_before_targets(deadline: float) -> float:
-    """How much work the tree at the best dual weights may do before falling targets are tried."""
-    share = _WORK_SHARE * (deadline - time.monotonic()) * WORK_PER_SECOND
-    return min(_MOST_WORK, max(_LEAST_WORK, share))
-
-
-@dataclass(frozen=True)
-class Proof:
-    """Dual weights (n,), the proved bound of the response of any neuron, and how, in words."""
-
-    dual: np.ndarray
-    largest: float
-    words: str
 
 
 class FallingTargets:
@@ -151,11 +108,12 @@ class FallingTargets:
         upper: float,
         lower: float,
         tol: float,
-        offer: Callable[[Proof], None],
+        offer: Callable[[np.ndarray, float, str], None],
         report: Callable[[str], None],
     ) -> np.ndarray:
         """Prove falling targets below `upper`, a bound that is known, until one is within tol of
-        `lower`, or none is in reach; `offer` is called with each proof. Returns the neurons met.
+        `lower`, or none is in reach; returns the neurons met. `offer` is called with the weights
+        of each proof, the bound of the response of any neuron, and how it was proved, in words.
         """
         refuted, before = 0, len(self.neurons)
         while (
@@ -183,7 +141,7 @@ class FallingTargets:
             outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
             if outcome is Outcome.PROVED:
                 upper, refuted, self._thoroughness = tree.upper_bound, 0, 1
-                offer(Proof(weights, upper, f"{tree.nodes:,} nodes"))
+                offer(weights, upper, f"{tree.nodes:,} nodes")
             elif tree.neuron is not None:
                 refuted, self._failed = refuted + 1, True
                 if time.monotonic() - grown > grown - chosen:

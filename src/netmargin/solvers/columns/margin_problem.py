@@ -10,7 +10,6 @@ arrangement for points of low rank, by branch and bound elsewhere.
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ...result import Bracket
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
 from ..pricing.local import draw_starts
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, DualSearch
-from .engine import Patience
+from .engine import Patience, Report
 from .options import Options
 from .restricted_problem import RestrictedProblem
 from .smooth_ascent import Ascent, ascend_margin
@@ -181,7 +180,7 @@ class MarginProblem(DualSearch):
         """Whether the gap that search knows is closed, or does not fall."""
         return self._concluding
 
-    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
+    def prove(self, report: Report) -> np.ndarray:
         """Prove a bound: at the best dual weights, and where these are too many, by targets."""
 
         def prove_at_centre(work: float | None) -> np.ndarray:

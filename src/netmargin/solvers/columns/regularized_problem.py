@@ -5,15 +5,13 @@ weights are optimized by Newton's method (`optimize_weights`). Where no neuron h
 relu(u . z_i)^power| above the cost, the conjugate of the loss at p is a lower bound.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...result import Bracket
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import BY_RELAXATION
 from ..pricing.local import features, weighted_sums
-from .engine import Patience
+from .engine import Patience, Report
 from .falling_targets import FallingTargets
 from .losses import ROUNDING, Loss
 from .neuron_search import NeuronSearch
@@ -109,7 +107,7 @@ class RegularizedProblem(NeuronSearch):
         may_close = self.objective - self._searched_bound() <= 0.5 * self.tol * self.objective
         return may_close or self.is_late or self._patience.idle > 0
 
-    def prove(self, report: Callable[[Bracket, str], None]) -> np.ndarray:
+    def prove(self, report: Report) -> np.ndarray:
         """Prove a bound at the slopes."""
         p = self._slopes()
         found = self.bound_neurons(
@@ -126,16 +124,14 @@ class RegularizedProblem(NeuronSearch):
             return found.directions
         return np.concatenate([found.directions, self._prove_by_targets(p, found, report)])
 
-    def _prove_by_targets(
-        self, p: np.ndarray, found: Pricing, report: Callable[[Bracket, str], None]
-    ) -> np.ndarray:
+    def _prove_by_targets(self, p: np.ndarray, found: Pricing, report: Report) -> np.ndarray:
         """Improve the bound at the slopes p by targets that fall; returns the neurons met."""
         self._targets.begin(p / len(p), self._searched, found.directions)
         return self._targets.improve(
             upper=found.upper_bound,
             lower=self._cost,
             tol=self.tol,
-            offer=lambda proof: self._offer(p, proof.largest, proof.words),
+            offer=lambda _, *proof: self._offer(p, *proof),
             report=lambda line: report(self.bracket, line),
         )
 
