@@ -141,7 +141,7 @@ def narrow_max_margin(
 
 class _Search:
     """The best net so far over the choices tried, its margin, and the largest bound of a choice, in
-    units of `_unit`, the power of 2 above the largest coordinate of the shortest sample.
+    units of the power of 2 above the largest coordinate of the shortest sample.
     """
 
     def __init__(self, data: SolverData, width: int, bias: bool):
@@ -177,9 +177,7 @@ class _Search:
         return None
 
     def bound(self, *, ended: bool) -> float:
-        """The bound of all choices, if all were tried; else that of every net, whose mass is 1 and
-        whose layers are balanced: half the smallest |x~|.
-        """
+        """The bound of all choices, if all were tried; else half the smallest |x~|."""
         lengths = np.linalg.norm(self._rows, axis=1) * (1 + self._rows.shape[1] * _ROUNDING)
         upper = 0.5 * np.ldexp(lengths.astype(np.longdouble), self._exponents).min()
         if ended:
@@ -209,8 +207,8 @@ class _Search:
 
 
 def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
-    """List the activation patterns (n,) of all directions: points of rank 2 have one per arc
-    between the normals of their lines. Raises DataError for a higher rank.
+    """List the activation patterns (n,) of all directions, one per arc between the normals of their
+    lines. Raises DataError for points of rank above 2.
     """
     # Multiples > 0 of the samples, whole numbers, have the same patterns.
     rows = np.array([as_integers(row)[0] for row in Z], dtype=object)
@@ -241,9 +239,7 @@ def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
 def _pose(
     Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labelled outputs (n, m D) of neurons with these patterns and signs, and the walls (m n, m D)
-    of their cells, which are linear in the neurons.
-    """
+    """Labelled outputs (n, m D) of neurons with these patterns and signs, and their walls."""
     (n, D), m = Z.shape, len(chosen)
     outputs = np.hstack([(y * sign * pattern)[:, None] * Z for pattern, sign in chosen])
     cells = np.zeros((m * n, m * D))

@@ -11,10 +11,7 @@ from ..errors import ArgumentError, DataError
 
 
 def count_runs(X, y, **options) -> int:
-    """The number R of runs that lists of options or of data sets ask for, 1 without lists.
-
-    Raises ArgumentError where lists of more than one entry have different lengths.
-    """
+    """The number R of runs that lists of options or of data sets ask for. Raises ArgumentError."""
     several = _holds_data_sets(X)
     entries = [*options.values(), X if several else None]
     lengths = {len(value) for value in entries if _is_list(value) and len(value) != 1}
@@ -64,10 +61,7 @@ def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarr
 def draw_neurons(
     dimension: int, m: int, *, paired: bool, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Neurons a, shape (m, dimension), uniform on the unit sphere, and signs b, shape (m,).
-
-    Of paired neurons only the first half is drawn; the other has the same a and the opposite b.
-    """
+    """Unit neurons a (m, dimension) and signs b (m,); paired ones with opposite signs."""
     random, drawn = np.random.default_rng(seed), m // 2 if paired else m
     a = random.normal(size=(drawn, dimension))
     a /= np.linalg.norm(a, axis=1, keepdims=True)
@@ -82,8 +76,8 @@ def check_resample(
 ) -> Callable[[int], SolverData]:
     """Wrap the user's function of the time so that it returns checked float64 data.
 
-    Raises ArgumentError where two calls for the same time differ: a run that goes back after a
-    divergence must meet the same samples again.
+    Raises ArgumentError where it gives other samples for the same time, as a run that goes back
+    meets the same again.
     """
 
     def samples(t: int) -> SolverData:

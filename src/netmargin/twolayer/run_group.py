@@ -50,9 +50,8 @@ def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
 
 
 class RunGroup:
-    """Runs that advance together: their neurons in padded tensors, with one buffer for all outputs.
-
-    The neurons are a : (R, m, D) and b : (R, m), times e^log_scale, of the R runs that are loaded.
+    """Runs that advance together: neurons a (R, m, D) and b (R, m), times e^log_scale, of R loaded
+    runs in padded tensors, with one buffer for all outputs.
     """
 
     def __init__(self, runs: list[Run], dtype: torch.dtype):
@@ -61,9 +60,8 @@ class RunGroup:
         self._loaded: list[Run] = []
 
     def advance(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
-        """Take the steps start .. end - 1 with all runs that have not stopped, and measure them.
-
-        Runs that diverge go back to `start` and repeat the steps with half their step sizes.
+        """Take the steps start .. end - 1 with all runs that go on; those that diverge repeat them
+        at half their step sizes.
         """
         going = [run for run in self._runs if not run.stopped]
         before = {run.index: replace(run) for run in going}
@@ -154,10 +152,8 @@ class RunGroup:
     def _take_step(
         self, inputs: Tensor, minus: Tensor, missing: Tensor | None, moving: Tensor
     ) -> None:
-        """Take one step.
-
-        `minus` turns outputs into minus the margins, `moving` the weights of the samples into those
-        that move the neurons; `missing` is infinite at samples that are padding.
+        """Take one step: `minus` turns outputs into minus the margins, `moving` the weights of the
+        samples into those that move neurons; `missing` is infinite at samples that are padding.
         """
         a, b, z = self._a, self._b, self._outputs
         torch.matmul(a, inputs.mT, out=z).relu_()
@@ -196,10 +192,7 @@ def _has_diverged(run: Run, before: Run, falls: float) -> bool:
 
 
 def _go_back(run: Run, before: Run, start: int, end: int) -> None:
-    """Put a run back to where it was, with half its step sizes and a warning.
-
-    Raises DivergenceError where they have been halved too often.
-    """
+    """Put a run back to where it was, at half its step sizes, or raise DivergenceError."""
     if run.halvings >= _LARGEST_HALVINGS:
         raise DivergenceError(
             f"Run {run.index} diverges at step {start} with every step size down to"

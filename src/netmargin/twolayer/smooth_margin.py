@@ -19,10 +19,8 @@ def margin_loss(loss: Loss | None) -> Loss:
 
 
 def sample_weights(minus_q: Tensor, loss: Loss) -> Tensor:
-    """The gradient of S: weights -l'(q_n) / sum_k l(q_k) of the samples, a new tensor (R, n).
-
-    `minus_q` holds -q, shape (R, n); where it is -inf, weights are 0. Those of the exponential loss
-    sum to 1.
+    """The gradient of S: weights -l'(q_n) / sum_k l(q_k) (R, n) at -q, 0 where that is -inf; those
+    of the exponential loss sum to 1.
     """
     if isinstance(loss, Exponential):
         return torch.softmax(minus_q, 1)

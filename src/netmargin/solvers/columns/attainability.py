@@ -28,12 +28,12 @@ _MOST_EXACT = 40
 
 @dataclass(frozen=True)
 class Targets(Record):
-    """The values that a function is asked to take, one for each ray.
+    """The values that a function is asked to take, one for each of m rays, with the samples `kept`
+    (m,).
 
-    The m rays have the samples `kept` (m,), without those whose values follow exactly from those of
-    others, as f(z) - f(-z) is linear. The `contradiction` (n,) are weights p with sum |p| = 1,
-    response 0 to every neuron and p . y > 0, which prove that no function takes the values. Where
-    `exact`, a function that takes `values` takes all that is asked for, in exact arithmetic.
+    The `contradiction` (n,) are weights p with sum |p| = 1, response 0 to every neuron and p . y >
+    0, which prove that no function takes the values. Where `exact`, a function that takes `values`
+    takes all that is asked for, in exact arithmetic: what follows from others is left out.
     """
 
     kept: np.ndarray
@@ -46,9 +46,8 @@ class Targets(Record):
 def find_targets(data: SolverData) -> Targets:
     """Find the distinct rays among the samples, and the values that f has to take there.
 
-    Samples whose directions agree to rounding count as one ray where their values agree too: that
-    only leaves out what is asked for twice. Where they do not, rays are told apart exactly, so that
-    a contradiction is one of the inputs as they were given.
+    Directions that agree to rounding are one ray where their values agree too: that only leaves out
+    what is asked for twice. Elsewhere rays are told apart exactly, so that contradictions are real.
     """
     lengths, units = split_lengths(data.Z)
     small = _EQUAL_VALUES * float(np.abs(data.y).max())
@@ -89,9 +88,7 @@ def _choose_representatives(ray: np.ndarray, lengths: np.ndarray) -> tuple[np.nd
 def _split_ray(
     data: SolverData, members: np.ndarray, ray: np.ndarray, small: float
 ) -> np.ndarray | None:
-    """Give each exact ray among these samples a number of its own, in place; returns weights that
-    prove a contradiction within one of them, or None.
-    """
+    """Number each exact ray among these samples, in place; weights of a contradiction or None."""
     exact: dict[tuple[int, ...], list[tuple[int, Fraction]]] = {}
     for i in members:
         direction, length = _exact_ray(data.Z[i])
@@ -132,9 +129,7 @@ def _exact_ray(z: np.ndarray) -> tuple[tuple[int, ...], Fraction]:
 def _find_odd_contradiction(
     data: SolverData, units: np.ndarray, lengths: np.ndarray, kept, ray, small: float
 ) -> tuple[np.ndarray | None, bool, list[int]]:
-    """Weights that prove a contradiction among opposite samples, or None, whether there is none,
-    not even by a rounding: f(z) - f(-z) must be linear in z; and the samples whose values follow.
-    """
+    """Weights that prove f(z) - f(-z) not linear, or None; whether it is; samples that follow."""
     minus = kept[ray[kept] % 2 == 0]
     pairs = [(kept[ray[kept] == ray[i] + 1], i) for i in minus]
     plus = np.array([j[0] for j, _ in pairs if len(j)], dtype=int)
@@ -158,9 +153,7 @@ def _find_odd_contradiction(
 
 
 def _find_implied(data: SolverData, plus: np.ndarray, minus: np.ndarray) -> list[int] | None:
-    """The samples -z whose values follow from those of earlier pairs and of z, in exact arithmetic;
-    None where no linear function has the differences f(z) - f(-z).
-    """
+    """The samples -z whose values follow from earlier pairs and z; None where nothing is linear."""
     implied: list[int] = []
     echelon: list[list[Fraction]] = []  # rows (z, odd value) in echelon form
     for i, j in zip(plus, minus, strict=True):

@@ -20,11 +20,10 @@ def extract_net(
     best: RestrictedProblem, *, early: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """The net of a search that has ended: directions (k, D), output signs (k,), weights (k,) with
-    sum 1, and the least y f.
+    sum 1, and the least y f; without neurons where nothing separates the samples.
 
-    Where nothing separates the samples there are no neurons and the margin is 0. A search that is
-    stopped `early`, before any net separates, has nothing but f = 0 to show; then it is the net of
-    least squares over its neurons, which makes few errors, and whose margin may be negative.
+    A search that is stopped `early`, before any net separates, has nothing but f = 0 to show; then
+    it is the net of least squares, which makes few errors, and whose margin may be negative.
     """
     if best.t > 0:
         used = np.flatnonzero(best.weights)
@@ -37,11 +36,8 @@ def extract_net(
 def extract_soft_net(
     best: RestrictedProblem, C: float, scale: float, *, early: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The net of a soft search that has ended: directions (k, D), output signs (k,), weights alpha
-    (k,).
-
-    Where the search was stopped `early` at f = 0, it is the best multiple of the net of least
-    squares.
+    """Directions (k, D), output signs (k,) and weights alpha (k,) of a soft search that has ended;
+    the best multiple of the net of least squares where it was stopped `early` at f = 0.
     """
     used = np.flatnonzero(best.weights)
     if len(used) or not early:
@@ -63,9 +59,7 @@ def extract_soft_net(
 def _fit_least_squares(
     problem: RestrictedProblem,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """The net that fits the labels by least squares over the last neurons of a problem, which were
-    missing most, and the two neurons of a linear function; in the format of `extract_net`.
-    """
+    """The net of least squares over the last neurons, missing most, and a linear function."""
     w = np.linalg.lstsq(problem.Z, problem.rows.signs, rcond=None)[0]
     U = np.concatenate(
         [problem.U[-_LEAST_SQUARES_NEURONS:], np.array([w, -w]) / (np.linalg.norm(w) or 1.0)]

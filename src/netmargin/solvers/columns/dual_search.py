@@ -75,9 +75,7 @@ class DualSearch(NeuronSearch):
         return dual * self.restricted.rows.signs
 
     def fit_linear_neurons(self) -> np.ndarray:
-        """The two neurons of the linear function that fits best, shape (2, D) or (0, D): they give
-        a positive t at once where the data are linearly separable by far.
-        """
+        """The neurons of the linear function that fits best: t > 0 where that separates by far."""
         rows = self.restricted.rows
         w = np.linalg.lstsq(self.Z, rows.signs * rows.target, rcond=None)[0]
         return unit_rows(np.array([w, -w]))
@@ -96,16 +94,12 @@ class DualSearch(NeuronSearch):
         return self.recent
 
     def polish_neurons(self) -> list[np.ndarray]:
-        """Neurons moved to the optimum of their cells, and neurons of large value at the dual
-        weights there.
-        """
+        """Neurons moved to the optimum of their cells, and those of large value at its weights."""
         neurons, dual = self.restricted.polish_neurons(self.deadline)
         return [neurons] if dual is None else [neurons, self.search_at(dual)]
 
     def consider_centre(self, dual: np.ndarray, found: float) -> None:
-        """Make these dual weights the centre if the largest value of a known neuron is smaller
-        there; `found` is the largest that search just found.
-        """
+        """Make dual weights the centre if all values known there, and `found`, are smaller."""
         known = max(found, self.restricted.known_bound(dual))
         if dual is self.centre:
             self.local_upper = known if self.local_upper == np.inf else max(known, self.local_upper)
@@ -117,9 +111,7 @@ class DualSearch(NeuronSearch):
         return self.local_upper <= max(self.t * (1 + 0.5 * self.tol), self.zero_margin)
 
     def local_gap(self) -> float:
-        """Relative distance of t to the largest value that search found, or to the proved bound
-        where that is closer.
-        """
+        """Relative distance of t to the largest value that search found, or to a closer bound."""
         upper = min(self.local_upper, self.upper)
         return max(1 - self.t / upper, 0.0) if upper > 0 else 0.0
 
@@ -130,9 +122,7 @@ class DualSearch(NeuronSearch):
         work: float | None = None,
         report: Callable[[float], None] = lambda upper: None,
     ) -> np.ndarray:
-        """Try to improve the proved bound by these dual weights; returns neurons of large value.
-        The work is that of `bound_neurons`, by default.
-        """
+        """Try to improve the proved bound by these dual weights; returns neurons of large value."""
         directions, known = [], self.local_upper
         # Above rank 4 few dual weights are tried first: branch and bound takes less time on them.
         for weights in [dual] if self.exact else [self.trim_dual(dual), dual]:
@@ -184,9 +174,7 @@ class DualSearch(NeuronSearch):
         self.consider_centre(self.centre, float(there.max(initial=0.0)))
 
     def trim_dual(self, dual: np.ndarray) -> np.ndarray:
-        """Drop small dual weights, as long as the largest known value stays nearly as small: the
-        cost of branching grows with their number.
-        """
+        """Drop small dual weights, which make branching long, while no known value grows."""
         for threshold in _TRIMMED_PARTS:
             trimmed = self.restricted.normalize_dual(
                 np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0)
@@ -205,9 +193,7 @@ class DualSearch(NeuronSearch):
         return dual
 
     def offer_bound(self, dual: np.ndarray, value: float, proof: str) -> None:
-        """Keep these dual weights, where all neurons have at most this value, if their bound is the
-        best so far; `proof` says how that was proved.
-        """
+        """Keep dual weights if their bound is best; no value is larger there, by `proof`."""
         # The weights have p . target = 1 up to rounding: their bound is in units of what it is.
         terms = dual * self.restricted.rows.target
         unit = math.fsum(terms) - (self.Z.shape[1] + _ULPS) * EPS * float(np.abs(terms).sum())
@@ -218,9 +204,7 @@ class DualSearch(NeuronSearch):
             self.upper, self.dual, self.proof = float(upper), dual, proof
 
     def drop_dust(self) -> None:
-        """Drop dual weights that the proof does not need: mixing of duals leaves some on samples
-        far from the margin.
-        """
+        """Drop dual weights that the proof does not need: mixing leaves some far away."""
         if not self.exact or self.upper >= 1.0:
             return
         # A tenth of the tolerance may be lost for a proof that rests on fewer samples.

@@ -135,9 +135,7 @@ def generate_columns(
 
 
 class Patience:
-    """Counts the `idle` rounds since a number fell by the part `progress` of it; after `rounds` of
-    them it is over.
-    """
+    """Counts `idle` rounds since a number fell by a part `progress`: over after `rounds`."""
 
     def __init__(self, rounds: int, progress: float):
         self._rounds, self._progress = rounds, progress

@@ -181,9 +181,7 @@ class FallingTargets:
                 return outcome
 
     def _choose_excess(self, known: float) -> float:
-        """The excess of the next target: below the known one, and not so small that its tree takes
-        more than the time that is left.
-        """
+        """The excess of the next target: below the known one, such that time allows its tree."""
         # Where the first target failed, any bound is better than that of the relaxation.
         safe = known > _SAFE_EXCESS and self._failed
         excess = min(_SAFE_EXCESS if safe else _FIRST_EXCESS, _FALL * known)
@@ -199,9 +197,7 @@ class FallingTargets:
         return float(np.abs(self._responses.T @ weights).max(initial=0.0))
 
     def _choose_weights(self, excess: float) -> np.ndarray:
-        """Dual weights (n,) on few samples, whose response to all neurons that search finds is
-        within a part of the excess; the program learns neurons until search finds no other.
-        """
+        """Dual weights (n,) on few samples, to which no neuron found has a large response."""
         assert self._program is not None, "begin() comes first"
         started = time.monotonic()
         seconds = max(_LEAST_SECONDS, self._tree_seconds)

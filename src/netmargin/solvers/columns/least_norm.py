@@ -52,9 +52,7 @@ class LeastNormProblem(MarginProblem):
             self._concluding = self.is_late
 
     def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
-        """Neurons by search, and also by proof where that costs next to nothing: each finds maxima
-        that the other misses.
-        """
+        """Neurons by search, and by a cheap proof: each finds maxima that the other misses."""
         found = super().search_at(dual, starts=starts)
         return np.concatenate([found, self.prove_at(dual)]) if self._cheap else found
 

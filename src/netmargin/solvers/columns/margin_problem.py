@@ -100,9 +100,7 @@ class MarginProblem(DualSearch):
         return Bracket(self.t, self.local_upper)
 
     def start(self) -> np.ndarray:
-        """The neurons of the caller, those of a linear function, directions at random, and neurons
-        of large value at even dual weights, or at those where an ascended net ends.
-        """
+        """Neurons of the caller, a linear function, random ones, and those of large value."""
         samples, normal = self.drawn
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
         others = np.concatenate([self.recent, self.fit_linear_neurons(), drawn])
@@ -140,9 +138,7 @@ class MarginProblem(DualSearch):
         )
 
     def search(self) -> np.ndarray:
-        """Find neurons between the new dual weights and the best; before a conclusion, thoroughly
-        at both.
-        """
+        """Find neurons between the new dual weights and the best; before a conclusion, at both."""
         dual, gap = self._last_dual, self._gap
         if self._ascends and self._rounds == _ROUNDS_BETWEEN and gap > _HARD:
             left = self._search_ends - time.monotonic()
@@ -212,9 +208,7 @@ class MarginProblem(DualSearch):
         return useful if go_on and len(useful) and not self._conclusions.is_over else None
 
     def finish(self, *, early: bool) -> None:
-        """Take the relaxed bound after an early end, and drop what the proof does not need after
-        another.
-        """
+        """Take the relaxed bound after an early end; else drop what the proof does not need."""
         if early:
             # A relaxed bound costs nothing, and at the centre it may beat what was proved so far.
             relaxed = self.pricing.relax(self.coefficients(self.centre))

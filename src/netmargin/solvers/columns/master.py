@@ -71,10 +71,8 @@ class MasterLP:
 
     def solve(self, deadline: float = math.inf) -> tuple[float, np.ndarray, float, np.ndarray]:
         """Solve for t, the weights of the neurons (k,), the sum of slacks, and the dual weights of
-        the samples (n,), as the solver gives them (duals up to a common factor).
-
-        At the deadline (time.monotonic) these are what the simplex method has reached: feasible, as
-        it is the primal one.
+        the samples (n,), up to a common factor; at the deadline (time.monotonic) what is reached,
+        which the primal simplex method keeps feasible.
         """
         self._program.solve_until(deadline)
         # From the second round on presolve would only discard the basis.

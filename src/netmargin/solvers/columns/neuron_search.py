@@ -56,8 +56,8 @@ class NeuronSearch:
     def find_neurons(
         self, c: np.ndarray, known: np.ndarray, *, samples: int, normal: int, count: int
     ) -> float:
-        """Search from known neurons, the recent ones, and new starts, as `draw_starts` counts them;
-        keeps `count` as `recent`, and returns the largest value found.
+        """Search from known neurons, the recent ones and `draw_starts`; keeps `count` as `recent`,
+        and returns the largest value found.
         """
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
         starts = np.concatenate([known, self.recent, drawn])

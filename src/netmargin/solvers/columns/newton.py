@@ -45,10 +45,7 @@ class Objective:
 
 
 def optimize_weights(objective: Objective, alphas: np.ndarray, deadline: float):
-    """Yield weights near the optimum, from `alphas` (k,) on; each may be the best.
-
-    The steps are quadratic programs, one each, until the deadline (time.monotonic).
-    """
+    """Yield weights near the optimum, from `alphas` (k,) on, by quadratic programs."""
     k, cost = len(alphas), objective.cost
     for _ in range(_STEPS):
         slope, roots = objective.expand(alphas, np.arange(k))
@@ -81,9 +78,7 @@ def optimize_weights(objective: Objective, alphas: np.ndarray, deadline: float):
 
 
 def _refine_weights(objective: Objective, alphas: np.ndarray) -> np.ndarray:
-    """Refine by Newton's method over the neurons that have weight; one whose weight falls to 0
-    leaves.
-    """
+    """Newton's method over the neurons that have weight; one whose weight falls to 0 leaves."""
     for _ in range(_STEPS):
         used = np.flatnonzero(alphas)
         slope, roots = objective.expand(alphas, used)

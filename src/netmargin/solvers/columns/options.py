@@ -22,10 +22,7 @@ class Options:
 
 
 def read_options(tol, time_limit, pricing, seed, n_jobs=None) -> Options:
-    """Check the options that all searches over neurons share; the time limit begins here.
-
-    Raises ArgumentError for what is out of range.
-    """
+    """Check the options, of which the time limit begins here. Raises ArgumentError."""
     return Options(
         check_number("tol", tol, above=0, below=1),
         Deadline(time_limit).at,

@@ -33,10 +33,9 @@ def polish_neurons(
     slack_cost sum slack <= 1, and v_j in cell j: <z_i, v_j> >= 0 on S_j and <= 0 elsewhere. On a
     cell, relu is linear, so this is convex; over all cells it is the whole problem.
 
-    `active` (k, n) holds the sets S_j, `signs` (k,) the s_j, `walls` (k, m) the samples whose
-    hyperplanes are kept as walls of cell j, by default all: without some, neurons may leave their
-    cells, which the caller's recomputed margins show. Returns the v_j (k, D) and multipliers of the
-    samples (n,) and of the walls (k m,), all of them candidates.
+    `active` (k, n) holds the sets S_j, `signs` (k,) the s_j, `walls` (k, m) the samples whose walls
+    are kept, by default all: without some, neurons may leave their cells. Returns candidates for
+    the v_j (k, D) and the multipliers of the samples (n,) and of the walls (k m,).
     """
     k, (n, dimension) = len(active), Z.shape
     slacks = n if np.isfinite(rows.slack_cost) else 0

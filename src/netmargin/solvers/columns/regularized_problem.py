@@ -156,9 +156,7 @@ class RegularizedProblem(NeuronSearch):
         return self._bound(self._slopes(), self._searched)
 
     def _scale(self, p: np.ndarray, largest: float) -> np.ndarray:
-        """The multiple of p that proves most among those where no neuron is worth more than its
-        cost.
-        """
+        """The multiple of p that proves most where no neuron is worth more than its cost."""
         return p * self._loss.scale(p, self._cost / largest if largest > 0 else np.inf)
 
     def _bound(self, p: np.ndarray, largest: float) -> float:

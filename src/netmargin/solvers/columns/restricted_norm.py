@@ -89,9 +89,7 @@ class RestrictedNorm(RestrictedProblem):
             self._correct_weights(weights[used] / t, used)
 
     def _correct_weights(self, alphas: np.ndarray, used: np.ndarray) -> None:
-        """Correct the weights (k,) of these neurons until they reach the targets to rounding; keep
-        them if their norm is the least so far.
-        """
+        """Correct weights (k,) until they reach the targets to rounding; keep the best."""
         if not len(alphas) or np.abs(alphas).sum() * (1 - _WORTH_CORRECTING) >= self.norm:
             return
         A, target = self.A[:, used], self.rows.target

@@ -79,9 +79,7 @@ class RestrictedProblem:
         return float(np.abs(dual).max()) / self.rows.slack_cost
 
     def known_bound(self, dual: np.ndarray) -> float:
-        """The bound of t that slacks and the present neurons set; no proof, as others may be worth
-        more.
-        """
+        """The bound of t that slacks and the present neurons set, which is no proof."""
         return max(self.slack_bound(dual), float(np.abs(self.A.T @ dual).max(initial=0.0)))
 
     def paying_signs(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
@@ -116,9 +114,7 @@ class RestrictedProblem:
         return dual
 
     def _restart(self, dual: np.ndarray) -> None:
-        """Begin a linear program whose optimum is near 1, so that the tolerances of the solver are
-        relative to it, and drop idle neurons.
-        """
+        """Begin a program whose optimum is near 1, as its tolerances ask, without idle neurons."""
         if self.level > self.smallest:
             self._magnification = 1 / self.level
         # Neurons with weight first, then those of largest value.
@@ -134,9 +130,7 @@ class RestrictedProblem:
         self._master.add(self._magnification * self.A)
 
     def _keep_if_better(self, t: float, weights: np.ndarray, slack: float) -> None:
-        """Recompute t in float64 for weights of the linear program, made feasible; keep them if
-        they are the best so far.
-        """
+        """Recompute t in float64 for weights of the program, made feasible; keep the best."""
         weights = np.maximum(np.nan_to_num(weights), 0.0)
         weights = np.where(weights > _DUST * weights.sum(), weights, 0.0)
         outputs, target = self.A @ weights, self.rows.target
@@ -166,8 +160,8 @@ class RestrictedProblem:
         return dual / total if abs(total) > 1e-300 else self.even_dual()
 
     def polish_neurons(self, deadline: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
-        """Move neurons to the optimum of their cells; returns their directions (k, D) and the dual
-        weights (n,) there, or none and None: only ReLU (power 1) is linear on cells.
+        """Move neurons (k, D) to the optimum of their cells, with its dual weights (n,); only ReLU
+        (power 1) is linear on cells.
         """
         used = np.flatnonzero(self.weights)
         nothing = np.zeros((0, self.Z.shape[1])), None

@@ -18,10 +18,7 @@ are added; HiGHS allows no tolerances below 1e-10.
 
 
 class Simplex(highspy.Highs):
-    """A linear program that grows, and is solved from its last basis; it never prints.
-
-    `options` are those of HiGHS, by name.
-    """
+    """A linear program that grows, solved from its last basis; `options` are those of HiGHS."""
 
     def __init__(self, **options: float | str):
         super().__init__()
@@ -29,9 +26,7 @@ class Simplex(highspy.Highs):
             self.setOptionValue(name, value)
 
     def enableCallbacks(self) -> None:  # noqa: N802, the name is that of HiGHS
-        """Called by the constructor; from version 1.16 on it prints a banner unless output is off
-        before.
-        """
+        """Called by the constructor: HiGHS 1.16 prints a banner unless output is off before."""
         self.setOptionValue("output_flag", False)
         super().enableCallbacks()
 
@@ -59,9 +54,7 @@ class Simplex(highspy.Highs):
         self.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
     def solve_until(self, deadline: float = math.inf) -> bool:
-        """Solve from the last basis, and without it where that cycles; returns whether there was
-        time for that, to the deadline (time.monotonic).
-        """
+        """Solve from the last basis, or without it where that cycles; whether there was time."""
         for again in (True, False):
             # The limit of this solver counts the seconds of all its runs together.
             left = max(deadline - time.monotonic(), 0.0)

@@ -54,7 +54,7 @@ class SparseWeights:
     ) -> tuple[np.ndarray, float]:
         """Find weights (n,) with few that are not 0 and responses up to `level`, or the least level
         that is possible; returns them and the level that they keep, the last ones where the solver
-        fails or the deadline (time.monotonic) comes.
+        fails.
 
         The responses of the known neurons are `responses`.T @ p; columns of earlier calls come
         first.
