@@ -44,9 +44,7 @@ def attained_logistic_objective(measure: ReLUMeasure, data: SolverData, price: f
 def attained_squared_objective(
     measure: ReLUMeasure, data: SolverData, weights: np.ndarray, price: float
 ) -> float:
-    """At least half the mean squared residual, by weights (n,) of the samples, plus half the price
-    of the mass.
-    """
+    """At least half the weighted mean squared residual plus half the price of the mass."""
     outputs, hidden, mass = _evaluate(measure, data.Z)
     squares = (np.abs(outputs - data.y) + hidden) ** 2
     return float((weights @ squares / len(data) + price * mass) / 2) * (

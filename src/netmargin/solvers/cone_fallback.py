@@ -61,9 +61,7 @@ def _solve_box(Q: np.ndarray, caps: np.ndarray, deadline: float) -> np.ndarray:
 
 
 def _solve_hard(Q: np.ndarray, caps: np.ndarray, deadline: float) -> np.ndarray:
-    """Solve the same problem by the hard margin, whose multipliers are below the caps where no
-    hinge loss is worth its cost.
-    """
+    """Solve it by the hard margin, optimal where no hinge loss is worth its cost."""
     hard = minimize_norm(Q, deadline)
     return hard * hard.sum() / max(float(hard @ Q @ hard), 1e-300)
 

@@ -75,9 +75,7 @@ class Contradictions(Record):
 
     @classmethod
     def in_kernel(cls, K: np.ndarray, y: np.ndarray) -> Self:
-        """Find them for functions in the space of a kernel: samples at an angle of 0, to the
-        rounding of K; the bound of their weights is to be judged.
-        """
+        """Find samples at an angle of 0 in a kernel space, to the rounding of K: not yet proofs."""
         lengths = np.sqrt(np.maximum(np.diag(K), 0.0))
         zeros = np.flatnonzero(lengths == 0)
         products = np.outer(lengths, lengths)
@@ -143,9 +141,7 @@ def _keep_parallel(pairs: np.ndarray, Z: np.ndarray, tops: np.ndarray) -> np.nda
 
 
 def _is_parallel(K: np.ndarray, i: int, j: int) -> bool:
-    """Whether the features of two samples are positive multiples in all digits: K_ij^2 = K_ii
-    K_jj, K_ij > 0.
-    """
+    """Whether features are positive multiples in all digits: K_ij^2 = K_ii K_jj, K_ij > 0."""
     left, right = _multiply_in_parts(K[i, j], K[i, j]), _multiply_in_parts(K[i, i], K[j, j])
     return bool(np.all(np.equal(left, right)))
 

@@ -11,9 +11,7 @@ _ROWS = 1 << 18
 
 
 def multiply_exactly(x, y) -> tuple[np.ndarray, np.ndarray]:
-    """The product in float64 and its rounding: together they are exact, where nothing overflows or
-    is below 1e-290.
-    """
+    """The product and its rounding, exact where nothing overflows or is below 1e-290."""
     product = x * y
     (a, b), (c, d) = _split(x), _split(y)
     return product, ((a * c - product) + a * d + b * c) + b * d

@@ -169,9 +169,7 @@ def f1_max_margin(
 def _refute_separability(
     data: SolverData, contradictions: Contradictions, weights: np.ndarray, bias: bool, power: int
 ) -> VariationNormSolution:
-    """The answer for samples that contradict each other: under these weights, which sit on them
-    alone, every neuron has response 0, which proves a margin of 0.
-    """
+    """The answer where, under these weights, every neuron has response 0: a margin of 0."""
     return VariationNormSolution(
         margin=0.0,
         upper_bound=0.0,

@@ -139,9 +139,7 @@ def keep_constant(upper: float, status: Status, dual: np.ndarray) -> KernelSolut
 
 
 def explain(found: KernelSolution, contradictions: Contradictions, remedy: str) -> KernelSolution:
-    """Add a note that says why the samples are not separated, where they are not; a search that was
-    stopped gets one only where samples contradict each other.
-    """
+    """Add a note that says why the samples are not separated, where that is known."""
     if found.margin > 0:
         return found
     proof = found.dual * (found.status is Status.NOT_SEPARABLE)

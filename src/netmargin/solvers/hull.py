@@ -32,9 +32,7 @@ seconds. Of more samples those with the largest weights must do.
 
 
 def normalize_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows whose largest entries are in [1/2, 1), and the exponents (n,) of the powers of 2 that
-    they were divided by; rows of zeros stay.
-    """
+    """Rows over powers of 2, their largest entries in [1/2, 1), and the exponents (n,)."""
     exponents = np.frexp(np.abs(rows).max(1))[1]
     return np.ldexp(rows, -exponents[:, None]), exponents
 
@@ -183,9 +181,7 @@ def as_integers(values: np.ndarray) -> tuple[list[int], int]:
 
 
 def find_center(rows: np.ndarray) -> np.ndarray | None:
-    """Weights (n,) > 0 of largest product with sum n under which the rows (n, D) sum to 0, by
-    Newton's method; None where it does not end, as where some weight has to be 0.
-    """
+    """Weights (n,) > 0 of largest product under which rows (n, D) sum to 0; None without any."""
     n = len(rows)
     A = np.vstack([rows.T[rows.any(0)], np.ones(n)])
     p, target = np.ones(n), np.append(np.zeros(len(A) - 1), n)

@@ -174,9 +174,7 @@ def min_norm_interpolation(
 def _least_variation_norm(
     data: SolverData, targets: Targets, options: Options, bias: bool, progress: bool, started: float
 ) -> MeasureInterpolation:
-    """Solve for l1: rays by column generation in units that float64 can hold, then a measure whose
-    norm and residual are recomputed.
-    """
+    """Solve for l1: rays by column generation, then a measure that is judged anew."""
     y, height = data.y, float(np.abs(data.y).max())
     dual, atoms, alphas = np.zeros(len(y)), np.zeros((0, data.Z.shape[1])), np.zeros(0)
     norm, lower, upper, ended, proof = 0.0, 0.0, 0.0, Status.OPTIMAL, "f = 0 takes the values"
@@ -235,9 +233,7 @@ def _least_variation_norm(
 def _least_kernel_norm(
     data: SolverData, targets: Targets, tol: float, bias: bool, started: float
 ) -> KernelInterpolation:
-    """Solve for l2, over one sample of each ray; an interrupted search has f = 0 and the open
-    bracket [0, inf].
-    """
+    """Solve for l2, over one sample of each ray; f = 0 and [0, inf] where interrupted."""
     data.require_squares()
     # A power of 2, which rounds nothing.
     size, kept, height = float(floor_to_powers(data.size)), targets.kept, np.abs(data.y).max()

@@ -87,9 +87,7 @@ def judge_in_kernel(
 
 
 def _measure_entries(units: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """(sin t + (pi - t) cos t) / (2 pi), t the angles of unit rows (n, D) and a unit vector, with
-    all digits of their type.
-    """
+    """(sin t + (pi - t) cos t) / (2 pi), t the angles of unit rows and a unit vector."""
     apart = [np.sqrt(np.square(units + sign * unit).sum(1)) for sign in (-1, 1)]
     angle, pi = 2 * np.arctan2(*apart), 4 * np.arctan(unit.dtype.type(1))
     return (np.sin(angle) + (pi - angle) * np.cos(angle)) / (2 * pi)

@@ -27,9 +27,7 @@ _ENTRIES_AT_ONCE = 1 << 23
 
 
 def require_kernel_memory(n: int, size: int, remedy: str) -> None:
-    """Raise DataError where no memory is free for the kernel of n samples, `size` bytes an entry,
-    and what its problems take besides.
-    """
+    """Raise DataError without memory for a kernel of n samples, `size` bytes an entry."""
     what = f"The kernel of {n:,} samples, with a copy of a part of it,"
     require_memory(_WITH_COPY * n * n * size, what, remedy)
 
@@ -37,9 +35,7 @@ def require_kernel_memory(n: int, size: int, remedy: str) -> None:
 def compute_kernel(
     kernel: Callable[[np.ndarray, np.ndarray], np.ndarray], Z: np.ndarray, deadline: Deadline
 ) -> np.ndarray | None:
-    """The kernel (n, n) of the samples Z (n, D), by rows from the diagonal on; None where it is not
-    done at the deadline.
-    """
+    """The kernel (n, n) of Z (n, D), by rows from the diagonal on; None at the deadline."""
     n = len(Z)
     K, rows = np.empty((n, n)), max(_ENTRIES_AT_ONCE // n, 1)
     for start in range(0, n, rows):

@@ -155,9 +155,7 @@ def search(best: Best, tol: float) -> np.ndarray | None:
 
 
 def _propose_l2(best: Best, rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
-    """The least |w| with rows w >= least (n,), by a cone program in as few variables as there are,
-    or from the kernel of the samples.
-    """
+    """The least |w| with rows w >= least (n,), by a cone program or from a kernel."""
     n, D = rows.shape
     if _is_large(n, D) and n <= _MOST_PAIRS:
         yield from _propose_by_pairs(best.signed, least)

@@ -119,9 +119,7 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
         return replace(found, status=status, certified=certified, seconds=seconds)
 
     def _bracket(self, dual: np.ndarray, outputs: np.ndarray) -> SoftKernelSolution:
-        """Both ends in float64, and in longer floats where the rounding of float64 is what keeps
-        the bracket open.
-        """
+        """Both ends in float64, or in longer floats where its rounding keeps them apart."""
         matrix, y = self.matrix, self.y
         # |K_ij| <= sqrt(K_ii K_jj)
         sizes = matrix.lengths * (matrix.lengths @ dual)

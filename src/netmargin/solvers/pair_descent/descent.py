@@ -100,9 +100,7 @@ class Descent:
         self._renew(moving, before)
 
     def _choose_moving(self, moving: np.ndarray, goal: float) -> Part:
-        """The samples to move, `moving` or somewhat more where that saves a copy, and their kernel,
-        rounded where the gap `goal` does not need more.
-        """
+        """The samples to move, or somewhat more where that saves a copy, and their kernel."""
         if len(moving) >= _COPIED * len(self.a):
             moving = np.flatnonzero(self._moves)
         if len(moving) == len(self.a):

@@ -61,9 +61,7 @@ def _find_first(slacks, low, high, gains):
 
 @_make_fast(_LOOSE)
 def _find_second(slacks, low, high, signs, row, i, first, least_curvature, gains):
-    """The sample whose step gains most after the step `first` of sample i, in the curvature that
-    this leaves it; `row` (m,) is that of i in the kernel.
-    """
+    """The sample whose step gains most after the step `first` of sample i, of kernel `row`."""
     sign = signs[i]
     for j in range(len(slacks)):
         q = sign * (signs[j] * row[j])
@@ -91,9 +89,7 @@ def _scale_back(a, g, caps, low, high, slacks, lengths):
 
 @_make_fast(_LOOSE)
 def _sum_gap(a, g, caps, hard):
-    """The sums of weights, of the squared norm and of hinge losses (0 where `hard`), and the least
-    output.
-    """
+    """The sums of weights, of the squared norm and of hinge losses, and the least output."""
     total, square, excess, least = 0.0, 0.0, 0.0, np.inf
     for j in range(len(a)):
         total += a[j]

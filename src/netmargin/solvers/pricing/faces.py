@@ -33,9 +33,7 @@ def span_and_complement(vectors: np.ndarray, dimension: int) -> tuple[np.ndarray
 
 
 def sort_by_angle(flat: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort lines by the angle of their normal modulo pi; returns them, and whether a normal was
-    turned round for that.
-    """
+    """Sort lines by the angle of their normal modulo pi, and say which were turned round."""
     if flat.shape[1] < 2:
         return lines, np.zeros(len(lines), dtype=bool)
     angle = np.arctan2(flat[:, 1], flat[:, 0])

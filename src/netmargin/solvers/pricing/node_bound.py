@@ -74,9 +74,7 @@ class Quadratics:
 
 
 class SignedTerms:
-    """The sum f(w) = sum_i c_i relu(w . x_i) of points X (n, D), its terms sorted by sign; at least
-    one coefficient is not 0.
-    """
+    """The sum f(w) = sum_i c_i relu(w . x_i), not all c_i = 0, its terms sorted by sign."""
 
     def __init__(self, X: np.ndarray, c: np.ndarray):
         order = np.concatenate([np.flatnonzero(c > 0), np.flatnonzero(c < 0)])

@@ -163,9 +163,7 @@ def _times(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def _newton_step(mu: Tensor, reached: Tensor, slope: Tensor, trace: Tensor) -> Tensor:
-    """One step towards the mu, above the eigenvalues of W, at which `reached` is 1; its derivative
-    is `slope`.
-    """
+    """One step towards the mu above the eigenvalues of W with `reached` 1, whose slope is given."""
     # reached^(-1/2) is nearly linear in mu.
     moved = mu + 2 * reached * (1 - reached.sqrt()) / slope
     return torch.maximum(moved, mu - _SAFE / trace)

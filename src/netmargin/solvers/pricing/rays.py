@@ -15,9 +15,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class Rays:
-    """The distinct directions among points, on which sums of relu(u . z_i) live: relu(u . (a z)) =
-    a relu(u . z) for a > 0.
-    """
+    """The distinct directions among points: relu(u . (a z)) = a relu(u . z) for a > 0."""
 
     def __init__(self, Z: np.ndarray, power: int = 1):
         self._power = power
@@ -32,9 +30,7 @@ class Rays:
         )
 
     def neglected(self, c: np.ndarray) -> float:
-        """The most by which a sum with coefficients c (n,) can differ because nearly parallel
-        points were taken for parallel.
-        """
+        """The most by which a sum differs because nearly parallel points count as parallel."""
         moved = bound_moves(self._neglected, self._lengths, self._power)
         # A sum of n terms >= 0 is rounded by less than n ulps; 1e-12 covers thousands of them.
         return float(np.abs(c) @ moved) * (1 + 1e-12)

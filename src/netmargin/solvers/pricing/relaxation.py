@@ -47,9 +47,7 @@ def _bound_one_side(Z: np.ndarray, c: np.ndarray) -> float:
 
 
 def _bound_on_ball(H: np.ndarray, h: np.ndarray) -> float:
-    """An upper bound of u'Hu + h'u over the unit ball: min over mu > max(0, largest eigenvalue) of
-    mu + h'(mu - H)^{-1} h / 4.
-    """
+    """Bound u'Hu + h'u over the unit ball by the least mu + h'(mu - H)^{-1} h / 4, mu - H > 0."""
     eigenvalues, vectors = np.linalg.eigh(H)
     weights = 0.25 * (vectors.T @ h) ** 2
     floor = max(eigenvalues[-1], 0.0)

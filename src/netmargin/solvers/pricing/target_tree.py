@@ -138,9 +138,7 @@ class _Side:
         self.stack = [_make_root(self.terms)]
 
     def visit_groups(self, apply: Callable, deadline: float) -> None:
-        """Split the last open nodes by `apply`, a function like `map`; those whose turn comes after
-        the deadline stay as they are.
-        """
+        """Split the last open nodes by `apply`, a function like `map`, up to the deadline."""
 
         def descend(group: Nodes) -> _Visit | None:
             return None if time.monotonic() > deadline else self._descend(group)
