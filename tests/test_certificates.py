@@ -11,11 +11,11 @@ import netmargin as nm
 from netmargin import solvers
 from netmargin.kkt import multipliers as multipliers_module
 from netmargin.kkt.certificate import Completeness
-from netmargin.kkt.multipliers import multipliers
 from netmargin.models import mlp, mnist_cnn
 from netmargin.nets.gates import Gates
 from netmargin.nets.gradients import SampleGradients, StoredGradients
 from netmargin.nets.model import float64_copy
+from tests.test_sound_certificates import flat, jacobian, labelled, made_feasible
 
 
 def separated_problem(seed: int):
@@ -24,50 +24,13 @@ def separated_problem(seed: int):
     """
     torch.manual_seed(seed)
     if seed % 3 == 2:
-        net, X = (
-            mnist_cnn(channels=(2, 3), hidden=6).double(),
-            torch.rand(6, 1, 28, 28, dtype=torch.float64),
-        )
+        net, X = mnist_cnn(channels=(2, 3), hidden=6), torch.rand(6, 1, 28, 28)
     else:
-        outputs = 1 if seed % 3 else 4
-        net, X = (
-            mlp([4, 9, 6, outputs]).double(),
-            torch.randn(int(torch.randint(1, 15, ())), 4, dtype=torch.float64),
-        )
+        net = mlp([4, 9, 6, 1 if seed % 3 else 4])
+        X = torch.randn(int(torch.randint(1, 15, ())), 4)
         net[0].bias.data.normal_()
-    outputs = net(X).detach()
-    best = (
-        outputs.topk(2).values
-        if outputs.shape[1] > 1
-        else torch.cat([outputs.abs(), 0 * outputs], 1)
-    )
-    clear = best[:, 0] - best[:, 1] > 1e-6 * outputs.abs().max()
-    X, outputs = X[clear], outputs[clear]
-    return (
-        net,
-        X,
-        (torch.where(outputs[:, 0] > 0, 1, -1) if outputs.shape[1] == 1 else outputs.argmax(1)),
-    )
-
-
-def explicit(net, X, y):
-    """Values and gradients of all constraints, one by one, in order of sample and class."""
-    outputs, rows, values, keys = net(X), [], [], []
-    classes = outputs.shape[1]
-    for n in range(len(X)):
-        for j in range(-1, 0) if classes == 1 else [j for j in range(classes) if j != y[n]]:
-            s = y[n] * outputs[n, 0] if classes == 1 else outputs[n, y[n]] - outputs[n, j]
-            rows.append(
-                torch.cat(
-                    [
-                        g.reshape(-1)
-                        for g in torch.autograd.grad(s, list(net.parameters()), retain_graph=True)
-                    ]
-                )
-            )
-            values.append(s.item())
-            keys.append((n, j))
-    return torch.stack(rows).numpy(), np.array(values), keys
+    net = net.double()
+    return net, *labelled(net, X.double(), clear=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -88,11 +51,8 @@ def test_equals_nonnegative_least_squares_on_the_jacobian(seed):
     assert certificate.alignment == pytest.approx(
         (theta @ downhill / theta.norm() / downhill.norm()).item(), abs=1e-9
     )
-    with torch.no_grad():
-        for p in net.parameters():
-            p *= report.q_min ** (-1 / float(report.order))
-    J, values, keys = explicit(net, X, y)
-    theta = torch.cat([p.detach().reshape(-1) for p in net.parameters()]).numpy()
+    made_feasible(net, report.q_min, float(report.order))
+    (J, values, keys), theta = jacobian(net, X, y), flat(net)
     best, epsilon = nnls(J.T, theta, maxiter=10_000)
     assert certificate.epsilon == pytest.approx(epsilon, rel=1e-8, abs=1e-8)
     assert certificate.epsilon_lower <= certificate.epsilon * (1 + 1e-12)
@@ -165,11 +125,7 @@ def test_windows_prove_what_they_leave_out(monkeypatch):
     """
     torch.manual_seed(0)
     net = mlp([10, 20, 3]).double()
-    X = torch.randn(300, 10, dtype=torch.float64)
-    outputs = net(X).detach()
-    clear = outputs.topk(2).values
-    X, outputs = X[clear[:, 0] - clear[:, 1] > 0.5], outputs[clear[:, 0] - clear[:, 1] > 0.5]
-    data = (X, outputs.argmax(1))
+    data = X, _ = labelled(net, torch.randn(300, 10, dtype=torch.float64), clear=0.5)
     whole = nm.certify(net, data)
     assert whole.completeness is Completeness.ALL
     monkeypatch.setattr("netmargin.kkt.constraint_search._INITIAL_CONSTRAINTS", 10)
@@ -199,13 +155,8 @@ def test_partial_norm_counts_only_what_scales():
     report = nm.measure(net, (X, y))
     assert certificate.order == float(report.homogeneity.order) == 2
     counted = [net[1].weight, net[1].bias, net[3].weight]
-    with torch.no_grad():
-        for p in counted:
-            p *= report.q_min ** (-1 / 2)
-    J, values, _ = explicit(net, X, y)
-    theta = torch.cat(
-        [(p.detach() * any(p is c for c in counted)).reshape(-1) for p in net.parameters()]
-    ).numpy()
+    made_feasible(net, report.q_min, 2, counted)
+    (J, values, _), theta = jacobian(net, X, y), flat(net, counted)
     assert values.min() == pytest.approx(1.0)
     assert certificate.norm == pytest.approx(np.linalg.norm(theta))
     assert certificate.epsilon == pytest.approx(nnls(J.T, theta, maxiter=10_000)[1], rel=1e-8)
@@ -255,19 +206,6 @@ def test_bad_input():
         biased[2].bias.zero_()
     y = torch.where(biased(X)[:, 0] > 0, 1, -1)
     assert nm.certify(biased, (X, y)).relative_epsilon <= 1
-
-
-def test_multipliers_with_upper_bounds_equal_bounded_least_squares():
-    from scipy.optimize import lsq_linear
-
-    random = np.random.default_rng(0)
-    for _ in range(20):
-        A, b = random.normal(size=(8, 12)), random.normal(size=8)
-        upper = np.where(random.random(12) < 0.5, random.random(12), np.inf)
-        ours = multipliers(A.T @ A, A.T @ b, upper)
-        theirs = lsq_linear(A, b, (0, upper), tol=1e-12).x
-        assert np.linalg.norm(A @ ours - b) <= np.linalg.norm(A @ theirs - b) + 1e-9
-        assert ((ours >= 0) & (ours <= upper)).all()
 
 
 def test_a_broken_sign_is_noticed(monkeypatch):
@@ -326,11 +264,8 @@ class Tied(nn.Module):
 
     def __init__(self, how: str):
         super().__init__()
-        self.first, self.last, self.how = (
-            nn.Linear(4, 40, bias=False),
-            nn.Linear(40, 40, bias=False),
-            how,
-        )
+        self.first, self.last = nn.Linear(4, 40, bias=False), nn.Linear(40, 40, bias=False)
+        self.how = how
 
     def forward(self, x):
         h = self.last(torch.relu(self.first(x)))
@@ -349,17 +284,9 @@ def test_weights_used_twice(how, norm):
     X = torch.randn(8, 4, dtype=torch.float64)
     y = net(X).argmax(1)
     certificate = nm.certify(net, (X, y), norm=norm)
-    order = 2 if norm == "partial" else 3
-    report = nm.measure(net, (X, y))
     counted = [net.first.weight] if how == "cosine" else list(net.parameters())
-    order = 1 if how == "cosine" else order
-    with torch.no_grad():
-        for p in counted:
-            p.mul_(report.q_min ** (-1 / order))
-    J, _, _ = explicit(net, X, y)
-    theta = np.concatenate(
-        [(p.detach() * any(p is q for q in counted)).reshape(-1).numpy() for p in net.parameters()]
-    )
+    made_feasible(net, nm.measure(net, (X, y)).q_min, 1 if how == "cosine" else 3, counted)
+    J, theta = jacobian(net, X, y)[0], flat(net, counted)
     assert certificate.epsilon == pytest.approx(nnls(J.T, theta, maxiter=10_000)[1], rel=1e-7)
 
 
