@@ -72,10 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _end_quietly_on_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end the process at once while libraries are imported.
-
-    torch takes seconds, an interrupted import prints a traceback, and nothing is lost by then.
-    """
+    """Let Ctrl-C end the process at once while libraries are imported, which takes seconds."""
     if threading.current_thread() is not threading.main_thread():  # others get no signals
         yield
         return
@@ -92,9 +89,6 @@ def _end_quietly_on_interrupt() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Send the rest of the output nowhere, because it cannot be written.
-
-    Without this, the interpreter would try once more at its end, and fail with a traceback.
-    """
+    """Drop the rest of the output, or the interpreter would try once more, and fail."""
     with suppress(OSError, ValueError):  # stdout of a test has no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

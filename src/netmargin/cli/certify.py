@@ -112,9 +112,7 @@ def _describe_samples(options: argparse.Namespace, X, y) -> str:
 
 
 def _find_training_data(weights: Path) -> str | None:
-    """The fingerprint of the data of the run whose folder holds the weights, or None if there is no
-    such run.
-    """
+    """The fingerprint of the data of the run whose folder holds the weights; None for no run."""
     # The weights themselves may be a checkpoint; `netmargin train` writes both into one folder.
     for file in (weights, weights.parent / CHECKPOINT):
         try:

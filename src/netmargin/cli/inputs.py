@@ -216,10 +216,7 @@ def data(options: argparse.Namespace, *, limit: int | None):
 
 
 def require_writable(path: Path) -> None:
-    """Check before minutes of work that a page can be written; makes its folder.
-
-    Raises CheckpointError, ArgumentError.
-    """
+    """Check before minutes of work that a page can be written; makes its folder."""
     if path.is_dir():
         raise ArgumentError(f"{path} is a folder; give the name of a file.")
     if path.exists() and not path.is_file():

@@ -50,10 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Reproduce figures by id, of a paper, or all.
-
-    Returns the exit code: 0, 1 if a figure fails or, with `--check`, does not show its finding.
-    """
+    """Reproduce figures by id, of a paper, or all; the exit code is 1 if one fails."""
     from .. import papers
     from ..core.parallel import on_cluster
 
@@ -96,10 +93,7 @@ def run(options: argparse.Namespace) -> int:
 def _reproduce_figures(
     papers: Any, chosen: list[str], options: argparse.Namespace
 ) -> tuple[list[Any], list[str]]:
-    """Reproduce these figures, the runs of all of them side by side.
-
-    Returns what was found, and the ids of those that could not be computed.
-    """
+    """Reproduce figures side by side: what was found, and the ids of those that failed."""
     from ..core.parallel import WorkerKilledError
     from ..papers.gallery.sweep import sweep
 

@@ -37,10 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examine claims, print a row for each as it is done, and write the page asked for.
-
-    Returns the exit code: 0, or 1 if a claim fails.
-    """
+    """Examine claims, print a row for each, and write the page; 1 if a claim fails."""
     from ..core.parallel import on_cluster
     from ..papers.ledger import verification as ledger
     from ..papers.ledger.claim import load_claims

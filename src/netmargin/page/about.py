@@ -49,9 +49,7 @@ _MEANINGS = {
 
 
 def list_terms(facts: Facts, shown: dict[str, int]) -> tuple[tuple[str, str], ...]:
-    """The terms of the page, each with what it means; `shown` counts the samples of each split
-    that are embedded.
-    """
+    """The terms of the page and their meanings; `shown` counts embedded samples by split."""
     splits, compared = bool(facts.splits), facts.comparison is not None
     known = {
         "Score margin": splits,

@@ -50,15 +50,7 @@ def _unfold(value: Any) -> Any:
 
 
 def write_json(value: Any) -> str:
-    """Write numbers, texts, lists and dicts as JSON for a script of a page.
-
-    Examples
-    --------
-    >>> print(write_json({"d": [0.123456, float("inf"), float("nan"), None, 2.0, 1000000]}))
-    {"d":[0.1235,1e999,null,null,2,1000000]}
-    >>> print(write_json("</script>"))
-    "\\u003c/script>"
-    """
+    """Write numbers, texts, lists and dicts as JSON for a script of a page."""
     if isinstance(value, bool) or value is None:
         return json.dumps(value)
     if isinstance(value, int):

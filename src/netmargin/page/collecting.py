@@ -34,10 +34,7 @@ class Options:
 
 
 def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
-    """Measure what is cheap, and join it with the records.
-
-    Raises DataError, ModelError and ArgumentError for what cannot be used, by name.
-    """
+    """Measure what is cheap, and join it with the records; what is of no use is refused by name."""
     if given.run is not None and not given.models:
         given.models = {given.run.path.resolve().name: given.run.make_model()}
         if data is None:
@@ -110,10 +107,7 @@ def _link_records(given: Given, title: str, splits: tuple[Measured, ...]) -> dic
 def _link_all_radii(
     given: Given, title: str, splits: tuple[Measured, ...]
 ) -> tuple[LinkedRadii, ...]:
-    """The radii of all nets, those of the page's own net first; only its samples are linked.
-
-    Raises ArgumentError for radii of a net that is not on the page.
-    """
+    """The radii of all nets, those of the page's own first, whose samples alone are linked."""
     for name in given.radii:
         if given.models and name and name not in given.models:
             raise ArgumentError(
@@ -150,10 +144,7 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
 def _compare(
     given: Given, options: Options, splits: tuple[Measured, ...], arrays: Mapping[str, Arrays]
 ) -> tuple[Comparison | None, dict[str, Tensor]]:
-    """The comparison of several nets, and the distances of each on the first split.
-
-    The net of the page is not measured again; the others are measured as it was.
-    """
+    """The comparison of several nets, and the distances of each on the first split."""
     if len(given.models) < 2 or "training" not in arrays:
         return given.comparison, {}
     tokens = not splits[0].X.is_floating_point()

@@ -72,9 +72,7 @@ def _differences(found: Compared, number: str) -> list[Difference]:
 
 
 def _is_better(difference: Difference) -> bool:
-    """Whether the first net of a real difference is the better one: its z is larger, or its error
-    smaller.
-    """
+    """Whether the first net of a real difference is better: a larger z, a smaller error."""
     assert difference.interval is not None  # it is real
     return (difference.interval[0] > 0) == (difference.number == Z)
 

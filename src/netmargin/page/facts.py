@@ -30,10 +30,7 @@ of other batches differ by 1e-13 or so.
 
 @dataclass(frozen=True)
 class LinkedRadii:
-    """The radii of a net, and the rows of the split of the page that they belong to.
-
-    `split` is "heldout", "training", or "" where the samples are not on the page.
-    """
+    """The radii of a net, and the split ("" for none) and rows of the page that they are of."""
 
     name: str
     report: RobustnessReport
@@ -121,10 +118,7 @@ def link_certificate(certificate: KKTCertificate, training: Measured | None) -> 
 
 
 def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]) -> LinkedRadii:
-    """Find the samples of radii on the page, by their score margins.
-
-    `robustness` does not keep which samples it was given: all of a split in order, or some of them.
-    """
+    """Find the samples of radii, which `robustness` does not keep, by score margins."""
     q = torch.as_tensor(report.q)
     for split in splits:
         own = split.report.q
@@ -141,10 +135,7 @@ def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]
 
 
 def _tell_equal_apart(rows: Tensor, q: Tensor, X: Tensor) -> Tensor | None:
-    """Rows of examined samples, of which equal ones take in turn the rows that hold this sample.
-
-    None where one row stands for samples of other margins, which are those of other data.
-    """
+    """The rows of samples, of which equal ones take turns; None where a row has two margins."""
     found = rows.clone()
     numbers, counts = torch.unique(rows, return_counts=True)
     for row in numbers[counts > 1]:

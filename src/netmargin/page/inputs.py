@@ -65,11 +65,7 @@ class Inputs:
 def describe_inputs(
     parts: Sequence[Tensor], texts: Any, feature_names: Any, tokens: str | None
 ) -> Inputs:
-    """Say what the inputs of all splits, on the CPU, are.
-
-    `tokens` names the layer in whose output distances are measured, for whole numbers. Raises
-    ArgumentError where there is not one name for each column.
-    """
+    """What the inputs of all splits are; `tokens` names the layer that distances are in."""
     X = parts[0]
     size = X[0].numel()
     if feature_names is not None:
@@ -97,10 +93,7 @@ def describe_inputs(
 
 
 def snippets(X: Tensor, rows: Sequence[int], inputs: Inputs, texts: Sequence[str] | None) -> list:
-    """What stands on the cards of samples that are no images, row by row.
-
-    A text is cut short; of a table the three inputs that are farthest from their means are named.
-    """
+    """Cards without images: a text cut short, or the inputs farthest from their means."""
     if texts is not None:
         return [_shorten(texts[row]) for row in rows]
     if not X.is_floating_point() or X[0].numel() < 1:
@@ -117,10 +110,7 @@ def snippets(X: Tensor, rows: Sequence[int], inputs: Inputs, texts: Sequence[str
 
 
 def check_texts(texts: Any, sizes: Sequence[int]) -> list[list[str]] | None:
-    """The texts of each split, or None.
-
-    Raises ArgumentError where there is not one text for each sample of each split.
-    """
+    """The texts of each split, one for each sample, or None. Raises ArgumentError."""
     if texts is None:
         return None
     parts = [texts] if len(sizes) == 1 else texts

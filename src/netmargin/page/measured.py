@@ -81,10 +81,7 @@ class Measured:
 
 
 def open_split(name: str, model: Any, data: Data) -> tuple[nn.Module, Arrays]:
-    """A net and all samples of a split, in memory; `name` is that of the argument.
-
-    Raises DataError for data of one pass, data without labels, and data that `measure` refuses.
-    """
+    """A net and all samples of a split; errors begin with the name of the argument."""
     if isinstance(data, Iterator):
         raise DataError(
             f"{name} is a {type(data).__name__}, which can be read only once, and a page reads it"
@@ -115,10 +112,7 @@ def measure_split(
     homogeneity: Homogeneity | None,
     class_names: Sequence[str] | None,
 ) -> Measured:
-    """Measure a net on a split.
-
-    Raises what `measure` raises. That there are no distances is no error: `no_distance` says why.
-    """
+    """Measure a net on a split; without distances `no_distance` says why."""
     report = measure(model, samples, homogeneity=homogeneity, class_names=class_names)
     outputs, best_other = _find_best_others(model, samples)
     found, why = None, report.warning

@@ -23,10 +23,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def round_down(value: float, digits: int = 4) -> float:
-    """The largest number of so many significant digits that is not above a positive number.
-
-    What is proved of a radius is proved of smaller ones, and of no larger one.
-    """
+    """The largest number of so many digits not above a positive one, for what is proved."""
     if not (value > 0 and math.isfinite(value)):
         return value
     exact = Decimal(value)

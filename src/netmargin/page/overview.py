@@ -96,10 +96,7 @@ def _explain_distance(facts: Facts, split: Measured) -> str:
 
 
 def _median_to_other_class(facts: Facts, split: Measured) -> float:
-    """The median L2 distance of right samples to the nearest training sample of another class.
-
-    0 where there is one class only, or distances are not measured in the inputs.
-    """
+    """The median L2 distance of right samples to training samples of other classes, or 0."""
     training = facts.training
     if training is None or not split.X.is_floating_point():
         return 0.0

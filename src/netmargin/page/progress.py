@@ -93,16 +93,7 @@ def _describe_separated(
 
 
 def measure_trend(margins: list[float]) -> int | None:
-    """Whether margins still rise (1), fall (-1) or neither (0) over the last of their epochs, by
-    more than two standard deviations; None for fewer than four.
-
-    Examples
-    --------
-    >>> measure_trend([1 + 0.01 * epoch for epoch in range(40)])
-    1
-    >>> measure_trend([1 + (-1) ** epoch * 0.1 for epoch in range(40)])
-    0
-    """
+    """Whether margins rise (1), fall (-1) or neither (0) at last; None for fewer than four."""
     half = min(len(margins) // 2, max(_LAST, round(_LAST_SHARE * len(margins))))
     if half < 2:
         return None

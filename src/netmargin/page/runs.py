@@ -31,10 +31,7 @@ class RunFolder:
     made_by: dict[str, Any]
 
     def load_into(self, model: nn.Module) -> nn.Module:
-        """Load the weights of the run into a net, and return it.
-
-        Raises CheckpointError where the folder has none, or those of another net.
-        """
+        """Load the weights of the run into a net, and return it. Raises CheckpointError."""
         files = [self.path / name for name in WEIGHTS if (self.path / name).exists()]
         if not files:
             raise CheckpointError(
@@ -47,10 +44,7 @@ class RunFolder:
         return model
 
     def make_model(self) -> nn.Module:
-        """Make the net of a recipe anew, with the weights of the run.
-
-        Raises ArgumentError for a run whose net is not that of a recipe, and CheckpointError.
-        """
+        """The net of the run's recipe, with its weights. Raises ArgumentError, CheckpointError."""
         recipe = RECIPES.get(self.made_by.get("factory", ""))
         if recipe is None:
             raise ArgumentError(

@@ -12,12 +12,11 @@ _SEED = 0
 
 
 def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) -> Tensor:
-    """The samples that are shown as images: all, or the nearest half, then others.
+    """The samples that are shown as images, in order: all of up to `MOST`.
 
-    Of a split with more than `MOST` samples these are taken in turn, as far as there is room: the
-    heaviest 24 support vectors and the samples with radii, the samples nearest to the boundary up
-    to a half, the wrong ones, all support vectors, and a random rest. Their numbers are in rising
-    order. `extra` are samples that are shown first, such as those with radii.
+    Of more, in turn, as far as there is room: `extra`, such as those with radii, the heaviest
+    24 support vectors, the nearest ones up to a half, the wrong ones, all support vectors, and a
+    random rest.
     """
     n = split.n
     if n <= MOST:
@@ -37,13 +36,7 @@ def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) 
 
 
 def spread_by_distance(distances: Tensor, number: int) -> Tensor:
-    """Choose samples evenly by their distance: the middle one of each of equal groups in order.
-
-    Examples
-    --------
-    >>> spread_by_distance(torch.tensor([0.5, 0.1, -0.2, 0.4, 0.3, 0.2]), 3).tolist()
-    [0, 1, 4]
-    """
+    """Choose samples evenly by distance: the middle one of each of equal groups in order."""
     order, n = torch.argsort(distances, stable=True), len(distances)
     if number >= n:
         return torch.arange(n)

@@ -26,11 +26,7 @@ _QUALITY = 80
 
 
 def make_sprites(parts: Sequence[Tensor], low: float, high: float) -> Images:
-    """Draw images into sprites, split after split, values from low (dark) to high (light).
-
-    Images are (n, height, width) or (n, height, width, 3): grey ones become PNG of 16 levels,
-    coloured ones WebP.
-    """
+    """Draw images (n, height, width) or (n, height, width, 3) into sprites, low values dark."""
     cells = np.concatenate([_to_bytes(part, low, high) for part in parts])
     height, width = cells.shape[1:3]
     rows = max(1, _LARGEST_SIDE // height)
@@ -42,10 +38,7 @@ def make_sprites(parts: Sequence[Tensor], low: float, high: float) -> Images:
 
 
 def draw_picture(image: Tensor, low: float, high: float) -> str:
-    """Draw one image, of shape (height, width) or (height, width, 3), as a PNG of all its levels.
-
-    Of the 16 levels of sprites small changes cannot be seen. Returns a data URI.
-    """
+    """Draw one image as PNG of all levels: with 16 of them small changes are not seen."""
     from PIL import Image  # late; it comes with matplotlib
 
     picture = Image.fromarray(_to_bytes(image[None], low, high)[0])

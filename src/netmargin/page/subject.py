@@ -88,10 +88,7 @@ class Given:
 
 
 def read_given(subject: Any, records: Any) -> Given:
-    """Sort what `page` was given.
-
-    Raises ArgumentError for what no page is made of.
-    """
+    """Sort what `page` was given. Raises ArgumentError for what no page is made of."""
     given, nets = Given(), subject
     if isinstance(subject, nn.Module):
         nets = {type(subject).__name__: subject}
