@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 
-from netmargin.radii.exact.ball import compact
+from netmargin.radii.exact.ball import Ball, compact
 from netmargin.radii.exact.chain import Chain
-from netmargin.radii.exact.proof import list_functionals
+from netmargin.radii.exact.inequality import Proof
+from netmargin.radii.exact.proof import covers_ball, list_functionals
 from netmargin.radii.exact.radius import RadiusSearch
+from netmargin.radii.exact.region_bound import bound_gap
 
 
 def make_chain(weights, biases, slopes) -> Chain:
@@ -39,3 +41,14 @@ def search_radius(chain: Chain, x: np.ndarray, label: int, upper: float = math.i
 def is_closed(proved, tol: float) -> bool:
     """Whether a radius is known up to a relative gap."""
     return proved.lower >= (1 - tol) * proved.upper
+
+
+def are_proofs(ball: Ball, label: int, proofs: list[Proof]) -> bool:
+    """Whether proofs, one for each rival, prove that no input in a ball is misclassified."""
+    for functional in list_functionals(label, len(ball.scores)):
+        leaves = [p.leaves for p in proofs if np.array_equal(p.functional, functional)]
+        if not leaves or not covers_ball(ball, [region for region, _ in leaves[0]]):
+            return False
+        if not all(bound_gap(ball, functional, *leaf) > 0 for leaf in leaves[0]):
+            return False
+    return True

@@ -11,11 +11,11 @@ from netmargin.radii.exact.ball import Ball, compact, enclose
 from netmargin.radii.exact.chain import Chain
 from netmargin.radii.exact.inequality import Proof, Region
 from netmargin.radii.exact.leaf import solve_leaf
-from netmargin.radii.exact.proof import judge_ball, list_functionals
+from netmargin.radii.exact.proof import list_functionals
 from netmargin.radii.exact.region_bound import bound_gap
 from netmargin.radii.exact.region_relaxation import Question
 from netmargin.radii.exact.tree import search_rival
-from tests.chains import make_chain, search_radius
+from tests.chains import are_proofs, make_chain, search_radius
 from tests.plain_gap_bound import plain_bound
 
 MOST_REGIONS = 1024
@@ -93,7 +93,7 @@ def find_proofs(chain, x, label, radius) -> tuple[Ball, list[Proof]] | None:
         if answer.proof is None:
             return None
         proofs.append(answer.proof)
-    return (ball, proofs) if judge_ball(ball, label, proofs) == "" else None
+    return (ball, proofs) if are_proofs(ball, label, proofs) else None
 
 
 def check_net(seed: int) -> None:

@@ -92,10 +92,8 @@ def nearest_misclassified(
 
     Each is judged by the net: it is misclassified, or a tie, and in the box; with a judge in exact
     arithmetic too. The samples x, (N, ...), are classified correctly; y are signs for a net with
-    one output, or class indices. Scores are divided by `scale`, the median margin, so that attacks,
-    whose steps are made for scores of order 1, see the same net whatever the size of its
-    parameters. With a chain walks go on through its linear regions. steps : those of Carlini-Wagner
-    in each of its binary search steps.
+    one output, or class indices. Scores are divided by `scale`, the median margin: attacks are made
+    for scores of order 1. steps : those of Carlini-Wagner in each binary search step.
     """
     # From here on scores are of order 1: no square of a slope underflows.
     net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN, judge).eval()

@@ -58,9 +58,8 @@ def compute_batch(
 ) -> Radii:
     """Compute the radii of one batch.
 
-    waiting : the samples still to come, this batch included. tell : shows a line of progress.
-    Beside what `know_nothing` has there are `flips`, the nearest misclassified inputs found, NaN
-    where none was.
+    waiting : the samples still to come. tell : shows a line of progress. Beside what `know_nothing`
+    has there are `flips`, the nearest misclassified inputs found, NaN for none.
     """
     rows = know_nothing(len(x))
     margins = score_margins(net, x, y).amin(1)
@@ -103,8 +102,7 @@ def run_batches(
 ) -> tuple[list[Radii], Status]:
     """Compute the radii of all batches, or of the first ones up to Ctrl-C.
 
-    Processes that share the samples compute some of the batches each, and all of them have all
-    radii; Ctrl-C leaves them without a result.
+    Processes that share the samples have all radii, and after Ctrl-C none.
     """
     found: list[tuple[int, Radii]] = []
     total = math.ceil(len(scored) / batch_size)

@@ -85,9 +85,8 @@ def judge_points(
     """Clip points to the box and ask the net whether they are misclassified; ties are.
 
     A net that has a `judge`, which bounds the rounding of its scores, moves points a little behind
-    the boundary, to where they are misclassified in exact arithmetic too. Returns the distances
-    from x, (N,), infinite where a point is not known to be misclassified, and the points in the
-    box.
+    the boundary, to where they are misclassified in exact arithmetic too. Distances from x, (N,),
+    are infinite where a point is not known to be misclassified.
     """
     points = points.nan_to_num()
     points = points.clamp(*box) if box else points
@@ -103,10 +102,8 @@ def judge_points(
 def _step_behind(
     net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
 ) -> tuple[Tensor, Tensor]:
-    """Step down the margin until points are misclassified by more than rounding; where it has no
-    slope, away from x.
-
-    Returns the points, and which of them are.
+    """Step down the margin, or without a slope away from x, until points are misclassified by more
+    than rounding. Returns them, and which are.
     """
     lacking = bound_margins(net.judge, points, y)  # type: ignore[arg-type]
     behind = lacking <= 0

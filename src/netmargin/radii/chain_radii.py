@@ -53,8 +53,8 @@ class ChainRadii:
     def bracket(self, x: Tensor, y: Tensor, upper: float, waiting: int) -> ChainRadius:
         """Search the radius of one sample x, (1, ...), of class or sign y, (1,).
 
-        upper : the distance of the nearest misclassified input known. waiting : the samples still
-        to come, this one included, which share the time left.
+        upper : the distance of the nearest misclassified input known. waiting : how many samples
+        share the time left.
         """
         classes = (y > 0).long() if y.is_floating_point() else y
         in_box, nearest = math.inf, torch.full_like(x[0], math.nan)

@@ -36,10 +36,8 @@ def bound_margins(judge: BoundedScores, x: Tensor, y: Tensor) -> Tensor:
 def are_misclassified(
     judge: BoundedScores | None, chain: Chain | None, x: Tensor, y: Tensor, margins: Tensor
 ) -> Tensor:
-    """Which samples are misclassified by more than rounding, (N,); without a judge, in float64.
-
-    margins : their smallest score gaps in float64, (N,). Samples that rounding leaves undecided are
-    judged in rational arithmetic, where the net is a small chain that nothing was folded into.
+    """Which samples, of these smallest gaps, are misclassified by more than rounding; without a
+    judge, in float64. Undecided ones are judged in rational arithmetic where the chain is small.
     """
     wrong = margins <= 0
     if judge is None or not wrong.any():

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from .products import SMALLEST_NORMAL, multiply_absolute, without_biases
+from .products import LARGEST_MATRIX, SMALLEST_NORMAL, multiply_absolute, without_biases
 
 # Layers with a known constant; any other one, and so any new one, is refused.
 _LINEAR = (
@@ -23,8 +23,6 @@ _LARGEST_SIDE = 3200
 """Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
 that size takes half a minute.
 """
-_LARGEST_MATRIX = 60_000_000
-"""Entries up to which a linear map is written out: half a GB in float64."""
 _LEAST_FREQUENCIES = 32
 """Frequencies per dimension at which the norm of a convolution is computed, at least: the bound
 between them is loose by 1 / cos(pi / 32) = 1.005 in each dimension for a kernel of size 3.
@@ -189,7 +187,7 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     layers are bounded one by one.
     """
     inputs, outputs = x.numel(), _run(layers, x).numel()
-    if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= _LARGEST_MATRIX:
+    if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= LARGEST_MATRIX:
         matrix = (
             _write_out_by_rows(layers, x) if outputs <= inputs else _write_out_by_columns(layers, x)
         )

@@ -20,6 +20,8 @@ ROUNDINGS_PER_FUNCTION = 16
 """Roundings counted for a function of one number, such as tanh or a normalization: more than any of
 them is off by.
 """
+LARGEST_MATRIX = 60_000_000
+"""Entries up to which a linear map is written out: half a GB in float64."""
 
 
 class AbsoluteProduct(NamedTuple):
@@ -76,10 +78,7 @@ def _negative(values: Tensor) -> Tensor:
 
 
 def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
-    """Bound what rounding changes where linear layers are multiplied out, from either end.
-
-    x : an input, (1, ...), of which only the shape and the device are used.
-    """
+    """Bound what rounding changes where linear layers are multiplied out, on inputs like x."""
     with torch.enable_grad():
         start = torch.ones_like(x, requires_grad=True)
         sizes, reached, lost = start, torch.ones_like(x), torch.zeros_like(x)

@@ -7,11 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ..products import SMALLEST_NORMAL, UNIT_ROUNDOFF, without_biases
+from ..products import LARGEST_MATRIX, SMALLEST_NORMAL, UNIT_ROUNDOFF, without_biases
 from ..rounding import propagate_errors
-
-_LARGEST_MATRIX = 60_000_000
-"""Entries of a dense layer that is still written out: half a GB in float64."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +97,9 @@ def multiply(state: Affine, factor: Tensor) -> Affine:
 
 def _require_small(inputs: int, outputs: int) -> None:
     """Refuse layers that are too large for a matrix."""
-    if inputs * outputs > _LARGEST_MATRIX:
+    if inputs * outputs > LARGEST_MATRIX:
         raise ModelError(
             f"A layer from {inputs} to {outputs} values is too large for exact radii, which write"
-            f" it out as a matrix of at most {_LARGEST_MATRIX:,} entries. Use smaller images or"
+            f" it out as a matrix of at most {LARGEST_MATRIX:,} entries. Use smaller images or"
             " layers, or the certified radii of its Lipschitz constant."
         )

@@ -95,10 +95,8 @@ def pull_back(
 def read_chain(net: nn.Module, x: Tensor) -> Chain:
     """Read a float64 net as a chain, and check on samples x, (N, ...), that both compute the same.
 
-    The net may be a Sequential or have its own forward, which is traced by `torch.fx`: linear
-    layers, convolutions, average pools, BatchNorm, Dropout, reshaping, and constants added or
-    multiplied are folded into dense layers; ReLU, LeakyReLU and the absolute value stand between
-    them. Raises ModelError for any other net.
+    Linear layers, convolutions, average pools, BatchNorm, Dropout, reshaping, and constants added
+    or multiplied are folded into dense layers. Raises ModelError for other nets.
     """
     with torch.no_grad():
         affines, slopes = follow_net(net, x)

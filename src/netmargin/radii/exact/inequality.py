@@ -51,47 +51,27 @@ LINEAR, OUTPUT, SQUARE, PRODUCT, OUTPUT_SQUARE = range(5)
 
 @dataclass(frozen=True)
 class Region:
-    """A part of a ball: the signs of some hidden units are fixed.
+    """A part of a ball: the signs of some hidden units are fixed."""
 
-    Attributes
-    ----------
-    signs : tuple of int8 arrays, one of shape (n_k,) per hidden layer
-        +1 or -1 where the sign of a unit's pre-activation is fixed, 0 where it is free. Units whose
-        interval in the whole ball does not contain their kink in its interior are fixed too.
-    """
-
+    # (n_k,) per hidden layer: +1 or -1 where the sign of a unit's input is fixed, 0 where it is
+    # free. Units whose interval in the whole ball has no kink in its interior are fixed too.
     signs: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Multipliers that bound a score gap from below on a region, by the inequality of this module.
+    """Multipliers that bound a score gap from below on a region, by this module's inequality."""
 
-    Attributes
-    ----------
-    theta : tuple of float64 arrays, one of shape (5, n_k) per hidden layer
-        g, e, al, be, de of every unit, in this order. In the last hidden layer e = -w on free units
-        and be = de = 0; on fixed units of every layer e = be = de = 0.
-    mu : float
-        The multiplier of the ball, at least 0.
-    """
-
+    # (5, n_k) per hidden layer: g, e, al, be, de of every unit. In the last layer e = -w on free
+    # units and be = de = 0; on fixed units of every layer e = be = de = 0.
     theta: tuple[np.ndarray, ...]
-    mu: float
+    mu: float  # the multiplier of the ball, at least 0
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What proves that one rival's score gap is positive in a whole ball: regions that cover it.
+    """What proves that one rival's gap is positive in a whole ball: regions that cover it."""
 
-    Attributes
-    ----------
-    functional : float64 array, (outputs,)
-        c: 1 at the label and -1 at the rival, or the label's sign for a net with one output.
-    leaves : tuple of (Region, Multipliers)
-        The leaves of a tree whose branches fix the sign of one unit each way, in the order of depth
-        first search.
-    """
-
-    functional: np.ndarray
+    functional: np.ndarray  # (outputs,): 1 at the label, -1 at the rival; the sign of one output
+    # those of a tree whose branches fix the sign of one unit each way, depth first
     leaves: tuple[tuple[Region, Multipliers], ...]

@@ -47,8 +47,8 @@ class InteriorPoint:
     def step(self) -> tuple[float, float]:
         """Do one iteration with predictor and corrector.
 
-        Returns the gap before it, and the primal value before it: where the moments are feasible,
-        no multipliers have a larger B.
+        Returns the gap before it, and the primal value, which no multipliers' B exceeds where the
+        moments are feasible.
         """
         at, program = self.at, self.program
         matrix = quadratic_matrix(program.relaxation, at.theta, at.mu)
@@ -78,10 +78,7 @@ class InteriorPoint:
 
 
 def _shorten_step(matrix: np.ndarray, change: np.ndarray, step: float) -> float:
-    """Halve a step until the matrix that it leads to is positive definite.
-
-    Lanczos' method may overlook the least eigenvalue, as it does once on 784-256-256-10.
-    """
+    """Halve a step until its matrix is positive definite: Lanczos' method may overlook the end."""
     for halvings in range(_MOST_HALVINGS):
         try:
             np.linalg.cholesky(matrix + step / 2**halvings * change)

@@ -23,10 +23,7 @@ _STEP_ACCURACY = 0.01
 
 
 class NewtonSystem:
-    """The Schur system at one iterate, factored once, solved for predictor and corrector.
-
-    matrix : S at the iterate. side : the matrices of the sides there, (U, 2, 3).
-    """
+    """The Schur system at one iterate, with matrix S and sides (U, 2, 3), factored once."""
 
     def __init__(self, program: Program, at: Iterate, matrix: np.ndarray, side: np.ndarray):
         self.program, self.at, self.matrix = program, at, matrix

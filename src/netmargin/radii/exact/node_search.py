@@ -76,10 +76,7 @@ def search_region(
     accept: Callable[[Region, Multipliers], bool],
     is_over: Callable[[], bool],
 ) -> Finding:
-    """Search multipliers for a region, from those of a larger one if there are any.
-
-    accept : the judge. is_over : whether the time is over.
-    """
+    """Search multipliers for a region, from those of a larger one if any; `accept` judges."""
     if all((signs != 0).all() for signs in region.signs):
         return _settle_leaf(question, region, accept)
     relaxation = relax(question, region)

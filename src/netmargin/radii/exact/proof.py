@@ -1,41 +1,13 @@
-"""The judge: whether proofs of all rivals prove that no input in a ball is misclassified."""
+"""What must be proved of a ball: which gaps are positive, on regions that together cover it."""
 
 import numpy as np
 
 from .ball import Ball
-from .inequality import Proof, Region
-from .region_bound import bound_gap
-
-
-def judge_ball(ball: Ball, label: int, proofs: list[Proof]) -> str:
-    """Judge proofs, one for each rival in any order, that no input in a ball is misclassified.
-
-    Nothing is taken on trust: every rival needs a proof, the regions of a proof must cover the
-    ball, and on each of them the bound must be positive in float64, rounding accounted for. Returns
-    "" where the ball is proved; else a sentence that says what is missing. Beyond the papers.
-    """
-    for functional in list_functionals(label, len(ball.scores)):
-        proof = next((p for p in proofs if np.array_equal(p.functional, functional)), None)
-        rival = f"Rival {np.argmin(functional)}" if len(functional) > 1 else "The sign"
-        if proof is None:
-            return f"{rival} has no proof."
-        if not covers_ball(ball, [region for region, _ in proof.leaves]):
-            return f"{rival}: the regions of its proof do not cover the ball."
-        for index, (region, multipliers) in enumerate(proof.leaves):
-            lower = bound_gap(ball, functional, region, multipliers)
-            if not lower > 0:
-                return (
-                    f"{rival}: the score gap is not proved to be positive on region {index} of"
-                    f" {len(proof.leaves)}; its bound is {lower:.3g}."
-                )
-    return ""
+from .inequality import Region
 
 
 def list_functionals(label: int, outputs: int) -> list[np.ndarray]:
-    """The functionals c of the scores that must be positive for a sample to have its label.
-
-    One for each rival of a class, 1 at the class and -1 at the rival; the sign for one output.
-    """
+    """The functionals that must be positive: label minus rival each, or the sign of one output."""
     if outputs == 1:
         return [np.array([float(np.sign(label))])]
     identity = np.eye(outputs)

@@ -37,24 +37,12 @@ def bound_length(vector: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Eigenbasis:
-    """A symmetric matrix A as V diag(values) V' + E, with V'V = I + O.
+    """A symmetric matrix A as V diag(values) V' + E, with V'V = I + O."""
 
-    Attributes
-    ----------
-    vectors : float64 array, (n, n)
-        V.
-    values : float64 array, (n,)
-        The eigenvalues, in ascending order.
-    residual : float
-        An upper bound of the norm of E.
-    defect : float
-        An upper bound of the norm of O.
-    """
-
-    vectors: np.ndarray
-    values: np.ndarray
-    residual: float
-    defect: float
+    vectors: np.ndarray  # V, (n, n)
+    values: np.ndarray  # (n,), in ascending order
+    residual: float  # an upper bound of the norm of E
+    defect: float  # an upper bound of the norm of O
 
 
 def diagonalize(matrix: np.ndarray) -> Eigenbasis:

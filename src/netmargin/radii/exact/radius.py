@@ -54,8 +54,7 @@ class RadiusSearch:
     """The search of the radius of one sample, its anchor (n_0,).
 
     label : its class, or its sign for a net with one output. upper : the distance of the nearest
-    misclassified input known; infinite for none. refine : given an input that may be misclassified,
-    returns the distance of a misclassified one near it, or infinity.
+    misclassified input known. refine : the distance of a misclassified input near one that may be.
     """
 
     def __init__(
@@ -138,8 +137,8 @@ class RadiusSearch:
     def _choose_radius(self, tol: float, nearer: int) -> float:
         """The next radius below a known input; `nearer` rounds in a row have found a nearer one.
 
-        Each of them may be nearer by no more than the share that is left out, so that a poor one
-        would be followed by hundreds: after two rounds the share doubles from round to round.
+        A poor one would be followed by hundreds, each nearer by the share that is left out: after
+        two rounds the share doubles from round to round.
         """
         share = _SHARE_OF_TOL * tol
         radius = (1 - min(share * 2 ** max(nearer - 1, 0), 0.5)) * self.upper

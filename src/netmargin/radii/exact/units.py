@@ -24,23 +24,13 @@ class Branch(NamedTuple):
 
 
 def positive_branch(anchor: np.ndarray, slope: float, low, high) -> Branch:
-    """The part of the graphs where the unit's input is at least 0.
-
-    Parameters
-    ----------
-    anchor : array
-        The units' inputs at the anchor, whose negatives are the kinks.
-    slope : float
-        The slope of the activation on its negative side.
-    low, high : arrays
-        The interval of y.
-    """
+    """The graphs of units where their inputs are at least 0: y in [low, high], kinks at -anchor."""
     offset = np.where(anchor >= 0, 0.0, (1 - slope) * anchor)
     return Branch(1.0, offset, np.maximum(low, -anchor), high)
 
 
 def negative_branch(anchor: np.ndarray, slope: float, low, high) -> Branch:
-    """The part of the graphs where the unit's input is at most 0; parameters as above."""
+    """The graphs where inputs are at most 0, which have this slope."""
     offset = np.where(anchor >= 0, (slope - 1) * anchor, 0.0)
     return Branch(slope, offset, low, np.minimum(high, -anchor))
 
