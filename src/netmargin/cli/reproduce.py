@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.arguments import suggest_word
 from ..core.files import make_folder
+from ..core.records import Table
 from ..errors import ArgumentError, CheckpointError, NetmarginError
 from .inputs import add_json, add_workers, folder, require_writable
 from .printing import as_json
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.list:
         listed = [_describe_figure(papers, id, options.out) for id in papers.list_figures()]
-        print(as_json(listed) if options.json else "\n".join(_list_as_lines(papers, listed)))
+        print(as_json(listed) if options.json else _write_table(listed))
         return 0
     chosen = _choose_figures(papers, options.ids)
     make_folder(options.out)
@@ -211,18 +212,11 @@ def _describe_figure(papers: Any, id: str, out: Path) -> dict:
     }
 
 
-def _list_as_lines(papers: Any, listed: list[dict]) -> list[str]:
-    """The list of figures as lines of text."""
-    lines = [
-        f"{'id':24} {'smoke':>6} {'laptop':>7} {'paper':>9}  {'last run':28} title",
-        f"{'':24} {'min':>6} {'min':>7} {'min':>9}",
-    ]
+def _write_table(listed: list[dict]) -> str:
+    """The list of figures as text."""
+    rows = []
     for row in listed:
-        minutes = [
-            format(value, "g" if value < 1000 else ",.0f") for value in row["minutes"].values()
-        ]
-        lines.append(
-            f"{row['id']:24} {minutes[0]:>6} {minutes[1]:>7} {minutes[2]:>9} "
-            f" {row['last_run'] or '-':28} {row['title']}"
-        )
-    return lines
+        minutes = [format(m, "g" if m < 1000 else ",.0f") for m in row["minutes"].values()]
+        rows.append([row["id"], *minutes, row["last_run"] or "-", row["title"]])
+    heads = ["id", "smoke", "laptop", "paper", "last run", "title"]
+    return Table("figures, and minutes at each scale", rows, heads).text()

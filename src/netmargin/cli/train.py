@@ -8,6 +8,7 @@ from torch import nn
 
 from .. import losses
 from ..core.files import write_atomically
+from ..core.records import Table
 from ..training.recipes import RECIPES
 from . import inputs
 from .printing import as_json
@@ -114,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
         }
         print(as_json(result))
     else:
-        _print_table(milestones, name)
+        print(_write_table(milestones, name))
         print(
             f"{history.message}. Results: {folder}/ (history.jsonl, model.safetensors,"
             f" summary.json, {', '.join(p.name for p in figures)})"
@@ -160,14 +161,8 @@ def _select_milestones(rows: list[dict]) -> list[dict]:
     return list({row["epoch"]: row for row in (*first, rows[-1]) if row is not None}.values())
 
 
-def _print_table(rows: list[dict], title: str) -> None:
-    """Print some rows of a history as a table."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        title=title, caption="margin = q_min / norm^L; per layers = q_min / product of layer norms"
-    )
+def _write_table(rows: list[dict], title: str) -> str:
+    """Some rows of a history as a table."""
     columns = {
         "epoch": ("epoch", "d"),
         "log10_mean_loss": ("log10 loss", ".2f"),
@@ -177,13 +172,9 @@ def _print_table(rows: list[dict], title: str) -> None:
         "layer_normalized_margin": ("per layers", ".3g"),
         "smoothed_margin": ("smoothed", ".3g"),
     }
-    for heading, _ in columns.values():
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            *(
-                "none" if row[key] is None else format(row[key], form)
-                for key, (_, form) in columns.items()
-            )
-        )
-    Console().print(table)
+    cells = [
+        ["–" if row[key] is None else format(row[key], columns[key][1]) for key in columns]
+        for row in rows
+    ]
+    note = "margin = q_min / norm^L; per layers = q_min / product of layer norms"
+    return Table(title, cells, [head for head, _ in columns.values()], [note]).text()

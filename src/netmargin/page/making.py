@@ -150,8 +150,7 @@ def page(
 
     Beyond the papers.
     """
-    call = _describe_call(subject, heldout, records)
-    options = Options(class_names, feature_names, texts, call)
+    options = Options(class_names, feature_names, texts)
     return write_page(subject, data, heldout, out=out, records=records, options=options)
 
 
@@ -202,10 +201,3 @@ def make_page(facts: Facts) -> Page:
         about=list_terms(facts, shown),
         **sections,
     )
-
-
-def _describe_call(subject: Any, heldout: Any, records: Any) -> str:
-    """The call that makes the page, for About."""
-    parts = [repr(str(subject))] if isinstance(subject, (str, Path)) else ["model", "data"]
-    parts += ["heldout=heldout"] * (heldout is not None) + ["records=[...]"] * bool(records)
-    return f"nm.page({', '.join(parts)})"
