@@ -221,32 +221,6 @@ def test_bad_input(digits_net, tmp_path, monkeypatch):
     assert set(report.found_by) == {"walk"}
 
 
-def test_the_command_answers_for_the_net_that_it_is_given(tmp_path, capsys, monkeypatch):
-    """The weights are the same, and so is the folder: only a number of the code has changed."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    for slope in (0.0, 0.9):
-        (tmp_path / f"sloped{slope * 10:.0f}.py").write_text(
-            "import torch\nfrom torch import nn\n"
-            "class Net(nn.Module):\n"
-            "    def __init__(self):\n"
-            "        super().__init__()\n"
-            f"        self.first, self.last, self.slope = nn.Linear(64, 6), nn.Linear(6, 10), {slope}\n"
-            "    def forward(self, x):\n"
-            "        return self.last(nn.functional.leaky_relu(self.first(x), self.slope))\n"
-        )
-    torch.manual_seed(0)
-    import sloped0
-
-    torch.save(sloped0.Net().state_dict(), tmp_path / "net.pt")
-    found = []
-    for module, out in (("sloped0", "out"), ("sloped9", "out"), ("sloped9", "fresh")):
-        command = ["robustness", str(tmp_path / "net.pt"), "--factory", f"{module}:Net", "--json"]
-        command += ["--data", "digits", "--limit", "60", "--quiet", "--out", str(tmp_path / out)]
-        assert main(command) == 0
-        found.append(json.loads(capsys.readouterr().out)[0]["lower"])
-    assert found[1] == found[2] != found[0]
-
-
 @pytest.mark.parametrize("box", [None, (0, 1)])
 def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, box):
     """Every one is misclassified in float64, in the box, and as far as the upper radius says."""
@@ -280,36 +254,26 @@ def test_command_line(digits_net, tmp_path, capsys):
         "from netmargin import models\ndef net(): return models.mlp([64, 32, 10])\n"
     )
     sys.path.insert(0, str(tmp_path))
-    options = ["--factory", "make:net", "--data", "digits", "--limit", "20", "--quiet"]
-    command = ["robustness", str(tmp_path / "net.pt"), *options]
-    assert (
-        main(
-            [*command, "--box", "0", "1", "--attacks", "deepfool", "--out", str(tmp_path / "radii")]
-        )
-        == 0
-    )
+    options = "--factory make:net --data digits --limit 20 --quiet"
+
+    def run(words: str, files: str = "net.pt") -> int:
+        saved = " ".join(str(tmp_path / file) for file in files.split())
+        return main(f"robustness {saved} {options} {words}".split())
+
+    assert run(f"--box 0 1 --attacks deepfool --out {tmp_path / 'radii'}") == 0
     assert "no smaller change flips half of them" in capsys.readouterr().out
     assert (tmp_path / "radii/robustness.png").stat().st_size > 5000
     assert (tmp_path / "radii/radii-0.csv").read_text().count("\n") == 21
-    both = [
-        "robustness",
-        str(tmp_path / "net.pt"),
-        str(tmp_path / "untrained.pt"),
-        *options,
-        "--certified-only",
-        "--json",
-    ]
-    assert main([*both, "--out", str(tmp_path / "both")]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    trained, untrained = shown
+    both = f"--certified-only --json --out {tmp_path / 'both'}"
+    assert run(both, "net.pt untrained.pt") == 0
+    trained, untrained = json.loads(capsys.readouterr().out)
     assert trained["normalized_margin"] > 0 > untrained["normalized_margin"]
     assert trained["median_lower"] > untrained["median_lower"] == 0
-    command_twice = ["robustness", str(tmp_path / "net.pt"), str(tmp_path / "net.pt"), *options]
-    assert main(command_twice) == 2
+    assert run("", "net.pt net.pt") == 2
     assert "named twice" in capsys.readouterr().err
-    assert main([*command, "--box", "-1", "0.5"]) == 1
+    assert run("--box -1 0.5") == 1
     assert "20 of 20 inputs lie outside the box [-1, 0.5]" in capsys.readouterr().err
-    assert main([*command, "--certified-only", "--out", str(tmp_path / "certified")]) == 0
+    assert run(f"--certified-only --out {tmp_path / 'certified'}") == 0
     assert "attack" not in capsys.readouterr().out
     sys.path.remove(str(tmp_path))
 
@@ -370,10 +334,7 @@ def test_large_layers_without_a_bound(layer, shape):
 @pytest.mark.parametrize("factor", [1e-90, 1e90])
 def test_squares_of_slopes_do_not_underflow(factor):
     torch.manual_seed(0)
-    net, (X, y) = (
-        models.mlp([4, 3, 2]).double(),
-        (torch.randn(50, 4).double(), torch.arange(50) % 2),
-    )
+    net, X, y = models.mlp([4, 3, 2]).double(), torch.randn(50, 4).double(), torch.arange(50) % 2
     scaled = copy.deepcopy(net)
     with torch.no_grad():
         for parameter in scaled.parameters():

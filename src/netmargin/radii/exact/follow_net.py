@@ -1,6 +1,8 @@
 """Following the operations of a net: affine stretches, and the kinks between them."""
 
 import operator
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,6 +41,9 @@ _INSTEAD = {
     "PReLU": "a PReLU with one parameter",
 }
 """What to use instead of a layer, by a part of its name; for others see `_refuse`."""
+
+Rule = float | Callable[[Affine], Affine]
+"""The slope of a kink, or what an operation does to an affine map."""
 
 
 def follow_net(net: nn.Module, x: Tensor) -> tuple[list[Affine], list[float]]:
@@ -131,39 +136,34 @@ class _Follower:
                 f"{_describe(node, self.modules)} mixes samples. Exact radii need layers that treat"
                 " samples one by one, such as Flatten(1)."
             )
-        kind, rule, values = self._look_up(node)
-        if kind == "kink":
+        rule = self._look_up(node, partial(reshape, shape=shape[1:]))
+        if isinstance(rule, float):
             self.done.append(self.state)
-            self.slopes.append(values)
+            self.slopes.append(rule)
             self.state = start_stretch(self.state.offset)
-        elif kind == "reshape":
-            self.state = reshape(self.state, shape[1:])
-        elif kind == "layer":
-            self.state = apply_linear(rule, self.state)
-        elif kind == "arithmetic":
-            self.state = _calculate(rule, self.state, *values)
+        else:
+            self.state = rule(self.state)
         self.last = node
 
-    def _look_up(self, node: fx.Node) -> tuple[str, Any, Any]:
-        """The kind of operation of a node, with its layer or name, and its slope or arguments."""
+    def _look_up(self, node: fx.Node, reshaped: Rule) -> Rule:
+        """The rule of a node; `reshaped` is that of those which only reshape."""
         if node.op == "call_module":
-            return _look_up_layer(self.modules[str(node.target)], str(node.target))
+            return _look_up_layer(self.modules[str(node.target)], str(node.target), reshaped)
         args = [self._value(a) for a in node.args]
         named = {key: self._value(value) for key, value in node.kwargs.items()}
         call = node.target
         if call in _RESHAPING_CALLS:
-            return "reshape", None, None
+            return reshaped
         if call in _RELUS:
-            return "kink", None, 0.0
+            return 0.0
         if call in _ABSOLUTES:
-            return "kink", None, -1.0
+            return -1.0
         if call in (F.leaky_relu, F.leaky_relu_):
             slope = args[1] if len(args) > 1 else named.get("negative_slope", 0.01)
-            return "kink", None, float(slope)
-        if call in _IDENTITY_CALLS:
-            return "nothing", None, None
-        if call in _DROPOUTS and not (args[2] if len(args) > 2 else named.get("training", True)):
-            return "nothing", None, None
+            return float(slope)
+        trains = args[2] if len(args) > 2 else named.get("training", True)
+        if call in _IDENTITY_CALLS or (call in _DROPOUTS and not trains):
+            return _keep
         if call is F.linear:
             weight = args[1] if len(args) > 1 else named.get("weight")
             bias = args[2] if len(args) > 2 else named.get("bias")
@@ -171,13 +171,13 @@ class _Follower:
             computed = sum(isinstance(a, fx.Node) for a in [*node.args, *node.kwargs.values()])
             given = 1 + (bias is not None)
             if isinstance(weight, Tensor) and computed == 1 + given:
-                return "layer", _make_linear(weight, bias), None
+                return partial(apply_linear, _make_linear(weight, bias))
             raise ModelError(
                 "A linear layer computes its weight or bias from other parameters. For exact radii"
                 " make them plain: torch.nn.utils.parametrize.remove_parametrizations."
             )
         if call in _ARITHMETIC and not named and _are_constants(args):
-            return "arithmetic", _ARITHMETIC[call], args
+            return partial(_calculate, _ARITHMETIC[call], args)
         raise _refuse(_describe(node, self.modules))
 
     def _value(self, argument: Any) -> Any:
@@ -189,23 +189,28 @@ class _Follower:
         return None
 
 
-def _look_up_layer(layer: nn.Module, name: str) -> tuple[str, Any, Any]:
+def _keep(state: Affine) -> Affine:
+    """The rule of what changes no value."""
+    return state
+
+
+def _look_up_layer(layer: nn.Module, name: str, reshaped: Rule) -> Rule:
     """The rule of a layer by its exact type, as a subclass may have another forward."""
     kind = type(layer)
     if kind is nn.ReLU:
-        return "kink", None, 0.0
+        return 0.0
     if kind is nn.LeakyReLU:
-        return "kink", None, float(layer.negative_slope)  # type: ignore[arg-type]
+        return float(layer.negative_slope)  # type: ignore[arg-type]
     if kind is nn.PReLU and layer.num_parameters == 1:
-        return "kink", None, layer.weight.item()  # type: ignore[operator, union-attr]
+        return layer.weight.item()  # type: ignore[operator, union-attr]
     if kind in _IDENTITIES:
-        return "nothing", None, None
+        return _keep
     if kind in _RESHAPING:
-        return "reshape", None, None
+        return reshaped
     if kind in _LINEAR and not (
         isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)) and layer.running_var is None
     ):
-        return "layer", layer, None
+        return partial(apply_linear, layer)
     raise _refuse(f"The layer {name!r}, {layer}")
 
 
@@ -241,7 +246,7 @@ def _make_linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     return layer
 
 
-def _calculate(name: str, state: Affine, *args: Any) -> Affine:
+def _calculate(name: str, args: Sequence[Any], state: Affine) -> Affine:
     """Add, subtract, multiply by or divide by constants; None stands for the values of samples."""
     constant_first = len(args) == 2 and args[1] is None
     if name == "neg":
