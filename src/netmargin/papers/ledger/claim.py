@@ -15,7 +15,7 @@ import torch
 
 from ...core.arguments import check_seed
 from ...core.interrupts import whole_or_interrupted
-from ...core.records import short_repr
+from ...core.records import json_ready, short_repr, values_of
 from ..contents import import_claims
 from .trial import Finding, Trial
 
@@ -77,34 +77,17 @@ class Entry:
 
     def to_dict(self) -> dict:
         """All values as a dictionary of JSON values; an infinite violation becomes None."""
-        claim = self.claim
-        words = ("id", "statement", "source", "hypotheses", "because")
-        values = (
-            "instances",
-            "worst",
-            "seconds",
-            "setting",
-            "measured",
-            "counterexample",
-            "command",
-            "holds",
-        )
+        words = ("id", "statement", "source", "hypotheses", "because", "tolerance")
+        found = ("instances", "worst", "seconds", "setting", "measured", "counterexample")
         printed = [
-            {"printed": text, "violation": _finite_or_none(violation), "counterexample": at}
+            {"printed": text, "violation": violation, "counterexample": at}
             for text, violation, at in self.refuted
         ]
-        return {
-            **{name: getattr(claim, name) for name in words},
-            "tolerance": claim.tolerance,
-            **{name: getattr(self, name) for name in values},
-            "worst": _finite_or_none(self.worst),
-            "printed": printed,
-        }
-
-
-def _finite_or_none(value: float) -> float | None:
-    """The value, or None where it is infinite, which JSON cannot say."""
-    return value if math.isfinite(value) else None
+        return (
+            values_of(self.claim, *words)
+            | values_of(self, *found, "command", "holds")
+            | json_ready({"printed": printed})
+        )
 
 
 @dataclass

@@ -9,7 +9,7 @@ from joblib import delayed
 from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
 from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
-from ...core.records import short_repr
+from ...core.records import short_repr, values_of
 from ...errors import ArgumentError, NetmarginError
 from ...nets.model import with_gradients
 from ...nets.shared import alone
@@ -100,15 +100,11 @@ class Ledger:
             {"paper": title_of_paper(entry), **entry.to_dict(), "failures": failure(entry)}
             for entry in self.entries
         ]
-        return {
-            "conclusion": self.conclusion(),
-            "run": self.run,
-            "seed": self.seed,
-            "holds": self.holds,
-            "status": str(self.status),
-            "missing": list(self.missing),
-            "claims": entries,
-        }
+        return (
+            {"conclusion": self.conclusion()}
+            | values_of(self, "run", "seed", "holds", "status", "missing")
+            | {"claims": entries}
+        )
 
     def markdown(self) -> str:
         """Write a page of Markdown, like docs/ledger.md: what each claim says, where it comes from,
