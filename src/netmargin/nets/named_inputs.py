@@ -37,11 +37,6 @@ class NamedInputs:
         """The device of the first of them; all are on one once `batches` has moved them."""
         return next(iter(self.parts.values())).device
 
-    @property
-    def is_cuda(self) -> bool:
-        """Whether that device is a GPU of CUDA."""
-        return self.device.type == "cuda"
-
     def is_floating_point(self) -> bool:
         """Whether all of them are floating, so that they can be moved a little."""
         return all(part.is_floating_point() for part in self.parts.values())
