@@ -49,7 +49,6 @@ class Measurements:
         self._as_it_is = self.more
         # Set where the samples say nothing (blank images), and noise is added to them.
         self._blank = self._expensive = False
-        self._probes: dict[bool, tuple[tuple, ScalingProbe]] = {}
 
     def measure_as_it_is_on(self, count: int, *, expensive: bool = False) -> None:
         """Measure the net with its epsilons and casts on so many samples, if there are as many; in
@@ -84,7 +83,7 @@ class Measurements:
             x = generic_inputs(self.more) if self._blank else self.more
             # A forward pass may refuse noisy samples, or this number of them.
             with suppress(RuntimeError, IndexError, ValueError):
-                probe = self._reuse_probe(answer, x, neglected=answer.guards, as_it_is=False)
+                probe = self.probe(answer, x, neglected=answer.guards)
                 misses.append(probe.miss(*scaling))
                 if misses[-1] <= TOLERANCE:
                     break
@@ -112,22 +111,9 @@ class Measurements:
         x = generic_inputs(self._as_it_is) if self._blank else self._as_it_is
         kept = {"neglected": tuple(neglected), "rounding": casts}
         kept["double"] = not self._expensive or bool(neglected or answer.casts)
-        probe = self._reuse_probe(answer, x, as_it_is=True, **kept)
+        probe = self.probe(answer, x, as_it_is=True, **kept)
         if probe.silent:  # such as a last layer that starts at 0
             probe = self.probe(answer, x, **kept)
-        return probe
-
-    def _reuse_probe(self, answer: Claim, x, **kwargs) -> ScalingProbe:
-        """The last probe of this kind where only biases have to be set to 0; or else a new one."""
-        # To copy millions of weights takes longer than a forward pass.
-        place, key = kwargs["as_it_is"], (self._blank, count_samples(x), *kwargs.values())
-        if place in self._probes and self._probes[place][0] == key and answer.ignored:
-            probe = self._probes[place][1]
-            probe.set_to_zero(answer.ignored)
-        else:
-            self._probes.pop(place, None)  # before another is made
-            probe = self.probe(answer, x, **kwargs)
-            self._probes[place] = (key, probe)
         return probe
 
     def probe(self, answer: Claim, x, **kwargs) -> ScalingProbe:

@@ -85,11 +85,7 @@ class ScalingProbe:
             for name, buffer in self._buffers.items():
                 if name.endswith("running_mean"):
                     self._buffers[name] = _generic(buffer, generator, _size(buffer))
-        self.set_to_zero(zeroed)
-
-    def set_to_zero(self, names: Iterable[str]) -> None:
-        """Set some parameters to 0."""
-        for name in names:
+        for name in zeroed:
             self._parameters[name] = torch.zeros_like(self._parameters[name])
         self._at_one = self.outputs({})
 
