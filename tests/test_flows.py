@@ -280,14 +280,14 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
     limits = {"log_end": 1.0, "rules": [], "levels": [], "most": 10}
     run = ProximalFlow(net, data, CrossEntropy(), step_size=0.1, **limits)
     run.field.put(torch.from_numpy(flat(flow.final)))
-    run.objective.look(wide=True)
-    _, log_loss = run.objective.look(wide=False)
+    run.objective.measure(wide=True)
+    _, log_loss = run.objective.measure(wide=False)
     assert 0 < len(run.objective._xs) < len(data[0])
     assert run.objective.left_out < math.log(1e-12)
     assert run.objective.log_loss() == pytest.approx(log_loss, rel=1e-12)
     assert log_loss == flow.rows[-1]["log_loss"]
     run.field.put(torch.from_numpy(flat(net.state_dict())))
-    run.objective.look(wide=False)
+    run.objective.measure(wide=False)
     assert run.objective.left_out > math.log(1e-12)  # seen where the weights have come back
     before = len(run.objective._xs)
     run.objective.enter()

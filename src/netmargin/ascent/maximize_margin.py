@@ -74,9 +74,6 @@ def maximize_margin(
 ) -> MarginAscent:
     """Ascend the normalized margin of a homogeneous net from where it is, in place.
 
-    The model that is given is changed, and holds the best net found; `report` of the answer
-    describes it. To keep the net as it was pass `copy.deepcopy(model)`.
-
     Maximizes -T log sum_nj exp(-s_nj / T) by L-BFGS in float64, for falling temperatures T; s_nj
     are the score gaps Phi_{y_n} - Phi_j divided by the product of layer norms (multi-homogeneous
     nets) or by ||theta||^L. The layers of the model are balanced on the way. A net that does not
@@ -89,17 +86,15 @@ def maximize_margin(
     at least the norm at which the summed loss is so small that `train` keeps it separated. Where
     the norm that is kept is smaller than that, `message` says by how much.
 
-    Ctrl-C puts the best net so far into the model, and returns its margins, mostly without a
-    certificate, with `Status.INTERRUPTED`.
+    Ctrl-C ends with the best net so far and `Status.INTERRUPTED`, mostly without a certificate.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A homogeneous net, all of whose parameters require gradients; changed in place, it keeps its
-        device and dtype.
+        A homogeneous net, all of whose parameters require gradients. It is changed in place to the
+        best net found, and keeps device and dtype; pass `copy.deepcopy(model)` to keep it.
     data : pair or iterable
-        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
-        Inputs by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
+        Inputs and labels as for `measure`, also by name (docs/inputs.md); read into memory once.
     temperatures : sequence of float, default (0.1, 0.03, 0.01, 0.003)
         Temperatures > 0, each relative to the median margin at the beginning of its stage; falling.
     iterations : int, default 100

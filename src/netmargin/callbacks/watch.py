@@ -29,14 +29,13 @@ from ..training.sample_margins import sample_margins
 class Watch:
     """Margins of a net while any loop trains it: one row of a history per measurement.
 
-    A measurement is `nm.measure` on the watched data, in every normalization that applies. It
-    changes nothing: modes, gradients and random generators are as before, so that the run is the
-    same with and without a watch. The net is analysed once, and again when its modules or
-    parameters have changed.
+    A measurement is `nm.measure` on the watched data. It changes nothing: modes, gradients and
+    random generators are as before, so that the run is the same with and without a watch. The net
+    is analysed once, and again when its modules or parameters have changed.
 
-    The first measurement is taken here, before training, so that a model or data that cannot be
-    measured raise at once. A later one that fails gives one warning, and training goes on. In a
-    distributed run the first process measures all of the data and writes; the others do nothing.
+    The first measurement is taken here, so that a model or data that cannot be measured raise at
+    once. A later one that fails gives one warning, and training goes on. In a distributed run the
+    first process measures all of the data and writes; the others do nothing.
 
     Parameters
     ----------
@@ -55,12 +54,12 @@ class Watch:
     batch_size : int, default 200
         Samples per forward pass where `data` is a pair.
     record_margins : bool, default False
-        Whether the margin of every watched sample is kept in the folder every time, 4 bytes
-        each, for `nm.label_errors(data, run=folder)`. The data must be a pair (X, y) then, and all
-        the training samples rather than some.
+        Whether the margin of every watched sample is kept in the folder every time, for
+        `nm.label_errors(data, run=folder)`. The data must be a pair (X, y) then, and all the
+        training samples rather than some.
     state : dict or None, default None
-        What `state_dict` gave when the run was saved, to go on from it: rows of the folder beyond
-        it are cut off, as the resumed run makes them again.
+        What `state_dict` gave when the run was saved, to go on from it: later rows of the folder
+        are cut off, as the resumed run makes them again.
 
     Attributes
     ----------
@@ -125,7 +124,7 @@ class Watch:
             return
         self._randomness = Randomness(data, check_model(model))
         with self._randomness.undisturbed():
-            self._look_over()
+            self._open()
         margins = sample_margins(record_margins, self.folder, self._samples, "folder")
         self._file = HistoryFile(self.folder, margins) if self.folder else None
         if self._file:
@@ -189,7 +188,7 @@ class Watch:
         # Only the first process comes here: it must not wait for the others.
         with alone(), self._randomness.undisturbed():
             if _describe_structure(self.model) != self._structure:
-                self._look_over()
+                self._open()
             self.report = report = measure(
                 self._net,
                 self._samples,
@@ -203,7 +202,7 @@ class Watch:
             self._file.append(row, report.q)
         return row
 
-    def _look_over(self) -> None:
+    def _open(self) -> None:
         """Read model and data, and analyse the net on a first batch."""
         self._net, self._samples = open_model_and_data(self.model, self._data)
         with in_mode(self._net, training=False):

@@ -47,8 +47,7 @@ def gradient_descent(
     model : torch.nn.Module
         A homogeneous net; with bounds it must be C^2 away from 0.
     data : pair or iterable
-        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
-        Inputs by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
+        Inputs and labels as for `measure`, also by name (docs/inputs.md); read into memory once.
     steps : int
         Number of steps, at least 0.
     rate : float or SmoothnessBounds

@@ -51,8 +51,8 @@ def gradient_flow(
 ) -> Trajectory:
     """Integrate gradient flow of the *summed* loss from the model's parameters on.
 
-    The model is not changed: its parameters at the end are `final` of the answer, by name, which
-    `model.load_state_dict(flow.final, strict=False)` puts into it.
+    The model is not changed: `model.load_state_dict(flow.final, strict=False)` puts the parameters
+    at the end into it.
 
     Solves d theta / dt = -grad Loss(theta) in float64. It is integrated in loss-normalized time, d
     theta / ds = V ||theta||^2 / (1 + ||theta|| |V|) with V minus the gradient of the log-loss, in
@@ -77,8 +77,7 @@ def gradient_flow(
     model : torch.nn.Module
         The net; its parameters are the start, and those that are frozen stay.
     data : pair or iterable
-        Inputs and labels (X, y), or batches of them, as for `measure`; read into memory once.
-        Inputs by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
+        Inputs and labels as for `measure`, also by name (docs/inputs.md); read into memory once.
     time : float, optional
         Time t > 0 at which to stop, reached exactly. One of `time` and `until` is needed.
     until : StoppingRule or sequence of StoppingRule, default ()

@@ -67,7 +67,7 @@ class ProximalFlow(FlowRun):
 
     def _integrate(self, display: Progress) -> None:
         objective, theta = self.objective, self.theta
-        q, log_loss = objective.look(wide=True)
+        q, log_loss = objective.measure(wide=True)
         trained = list(self.field.trained.values())
         gradients = torch.autograd.grad(
             objective.value(), trained, allow_unused=True, materialize_grads=True
@@ -116,7 +116,7 @@ class ProximalFlow(FlowRun):
         """Take one step from theta, after the step `moved`; return its end, with q and log-loss."""
         objective, put = self.objective, self.field.put
         put(theta)
-        objective.look(wide=True)
+        objective.measure(wide=True)
         before = objective.log_loss()
 
         def lowered() -> bool:
@@ -141,7 +141,7 @@ class ProximalFlow(FlowRun):
             self._descend(theta, tau)
         if not lowered():
             put(theta)
-        q, log_loss = objective.look(wide=False)
+        q, log_loss = objective.measure(wide=False)
         return self.field.flat().detach(), q, log_loss
 
     def _descend(self, theta: Tensor, tau: float) -> None:
@@ -155,7 +155,7 @@ class ProximalFlow(FlowRun):
 
         while True:
             minimize(list(self.field.trained.values()), with_distance, _ITERATIONS)
-            self.objective.look(wide=False)
+            self.objective.measure(wide=False)
             if self.objective.left_out <= _LOG_LEFT_OUT:
                 return
             self.objective.enter()
@@ -182,7 +182,7 @@ class _LogLoss:
         self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))
         self.left_out, self.evaluations = -math.inf, 0
 
-    def look(self, *, wide: bool) -> tuple[Tensor, float]:
+    def measure(self, *, wide: bool) -> tuple[Tensor, float]:
         """Margins and log-loss over all samples; `wide` chooses anew which of them carry weight."""
         with torch.no_grad():
             q, soft = margins(scores(self._twin, self._x), self._y)
@@ -196,7 +196,7 @@ class _LogLoss:
         return q, self._loss.log_sum(soft)
 
     def enter(self) -> None:
-        """Let the samples take part, too, that carried weight at the last look."""
+        """Let the samples take part, too, that carried weight at the last measurement."""
         # None leaves, so that this happens finitely often in a step.
         self._choose(self._carry | self._near)
 

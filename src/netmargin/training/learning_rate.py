@@ -204,10 +204,10 @@ class AnnealedLR(LearningRate):
         decay_drops: dict[int, float] | None = None,
     ):
         self.rate = check_number("rate", rate, above=0)
-        self.weight_decay, self.epoch = (
-            check_number("weight_decay", weight_decay, at_least=0, below=1 / self.rate),
-            0,
+        self.weight_decay = check_number(
+            "weight_decay", weight_decay, at_least=0, below=1 / self.rate
         )
+        self.epoch = 0
         self.rate_drops = _check_drops("rate_drops", rate_drops, {60: 0.2, 120: 0.2, 160: 0.2})
         self.decay_drops = _check_drops(
             "decay_drops", decay_drops, {60: 0.2, 90: 0.5, 120: 0.5, 140: 0.5, 160: 0.5}
@@ -240,15 +240,12 @@ def as_learning_rate(lr: Any) -> LearningRate:
         return LossBasedLR()
     if isinstance(lr, numbers.Real) and not isinstance(lr, bool):
         return ConstantLR(check_number("lr", lr, above=0))
-    if isinstance(lr, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)) or (
-        isinstance(lr, type)
-        and issubclass(lr, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
-    ):
-        kind = lr.__name__ if isinstance(lr, type) else type(lr).__name__
+    kind = lr if isinstance(lr, type) else type(lr)
+    if issubclass(kind, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)):
         raise ArgumentError(
-            f"lr: {kind} belongs to torch.optim, whose steps vanish with the loss; nm.train takes"
-            " its own steps of gradient descent relative to the loss. Pass a number for a constant"
-            " rate, or nm.LossBasedLR()."
+            f"lr: {kind.__name__} belongs to torch.optim, whose steps vanish with the loss;"
+            " nm.train takes its own steps of gradient descent relative to the loss. Pass a number"
+            " for a constant rate, or nm.LossBasedLR()."
         )
     return check_instance(
         "lr", lr, LearningRate, "a number, nm.LossBasedLR(), nm.ConstantLR(0.1) or nm.AnnealedLR()"

@@ -62,29 +62,25 @@ def train(
 ) -> History:
     """Train a net in place and get its margins after every epoch, also at losses of 1e-800.
 
-    SGD minimizes the mean training loss. Each epoch takes one step per batch on exp(log L_B - F),
-    where F is the log of the last mean training loss, so that nothing underflows; then the loss of
-    the whole training set and all margins are measured. The loss falls; normalized margins rise on
-    the whole and go up and down, as the theorems on them are about gradient flow (`gradient_flow`).
+    Each epoch of SGD takes one step per batch on exp(log L_B - F), where F is the log of the last
+    mean training loss, so that nothing underflows; then the loss of the whole training set and all
+    margins are measured. The loss falls; normalized margins rise on the whole and go up and down,
+    as the theorems on them are about gradient flow (`gradient_flow`).
 
     Same seed, same machine: same result bit for bit, interrupted or not, as far as the data draw
-    from the global generators of torch, numpy and Python (given back afterwards), from generators
-    that are attributes of the loader, its parts or the model's modules, and in worker processes
-    that end with each pass. docs/interrupting.md says what is not covered.
-
+    from the global generators (given back afterwards) or from what docs/interrupting.md lists.
     Ctrl-C puts the model back to its last accepted epoch. With `checkpoint_dir` it is saved there
     and `Interrupted` is raised, also at SIGTERM; without, the history so far is returned.
 
     Parameters
     ----------
     model : torch.nn.Module
-        The net, changed in place; it keeps its device and dtype, and its mode afterwards. A model
-        in training mode is trained with each part in its own mode; one in evaluation mode is
-        switched to training. Frozen parameters stay, but count in the norms.
+        The net, changed in place; it keeps its device, dtype and mode. In training mode each part
+        is trained in its own; a model in evaluation mode is switched to training meanwhile. Frozen
+        parameters stay, but count in the norms.
     data : pair or iterable
         A pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a
-        DataLoader. Inputs by name, such as a dict with `labels`, are read as well: see
-        docs/inputs.md.
+        DataLoader; also inputs by name (docs/inputs.md).
     until : StoppingRule or sequence of StoppingRule, default Epochs(100)
         When to stop; of several rules, the first one reached ends the run.
     lr : LearningRate or float, optional

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 from torch.utils.data import DataLoader
 
+from ..core.caller import warn_caller
 from ..core.generators import (
     GENERATORS,
     read_global_states,
@@ -76,8 +77,8 @@ class Randomness:
         for name, thing in self._stateful.items():
             thing.load_state_dict(state["stateful"][name])
 
-    def not_restored(self) -> list[str]:
-        """Why a resumed run will differ, in clauses, as far as the attributes show after a pass."""
+    def warn_of_unrestored(self) -> None:
+        """Warn where a resumed run will differ, as far as the attributes show after a pass."""
         told = [
             f"{name} is a {type(value).__name__}, whose state cannot be saved"
             for name, value in _list_attributes(self._parts).items()
@@ -98,7 +99,13 @@ class Randomness:
                 )
             if not getattr(self._data, "in_order", True):
                 told.append("in_order=False takes batches as workers finish them")
-        return told
+        if told:
+            more = f" (and {len(told) - 2} more)" if len(told) > 2 else ""
+            warn_caller(
+                "A killed run will go on from its checkpoint, but not bit for bit:"
+                f" {'; '.join(told[:2])}{more}. Draw from the global generators or from one that is"
+                " an attribute of the data set, or give it state_dict() and load_state_dict()."
+            )
 
     def _read_plain_values(self) -> dict[str, Any]:
         """The numbers and words among the attributes of the data, where nothing saves them."""

@@ -89,7 +89,7 @@ class Run:
             warn_caller(report.warning)
         # `_measure` has read the data once: what has changed since changes from pass to pass.
         if self.files:
-            _warn_of_unrestored(self.randomness.not_restored())
+            self.randomness.warn_of_unrestored()
             self.files.history.begin([])
         self.log_loss = _read_log_mean(report)
         self.log_scale = initial_log_scale(self.loss, self.log_loss, max(self.outputs, 2))
@@ -252,17 +252,6 @@ class Run:
 def _read_log_mean(report: MarginReport) -> float:
     """Natural log of the mean loss."""
     return logspace.log_mean(report.log_loss, report.n)
-
-
-def _warn_of_unrestored(reasons: list[str]) -> None:
-    """Warn that a resumed run will differ, and say why; silent without reasons."""
-    if reasons:
-        more = f" (and {len(reasons) - 2} more)" if len(reasons) > 2 else ""
-        warn_caller(
-            "A killed run will go on from its checkpoint, but not bit for bit:"
-            f" {'; '.join(reasons[:2])}{more}. Draw from the global generators or from one that is"
-            " an attribute of the data set, or give it state_dict() and load_state_dict()."
-        )
 
 
 def _check_classes(data, outputs: int) -> None:

@@ -34,27 +34,23 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
     The file may be a state dict, the checkpoint of a run of netmargin, or a usual checkpoint such
     as {"model_state_dict": ..., "epoch": 3} or one of Lightning; a .safetensors file, or the index
-    of several; or the folder of a Hugging Face model, which holds one of these. The prefixes
-    "module.", "model.", "net.", "network." and "backbone.", and "_orig_mod." of torch.compile are
-    taken off the names; a warning says so.
+    of several. The prefixes "module.", "model.", "net.", "network." and "backbone.", and
+    "_orig_mod." of torch.compile are taken off the names; a warning says so.
 
     Parameters
     ----------
     model : torch.nn.Module
-        The net; changed in place, and only if names and shapes agree. It keeps its device and
-        dtype.
+        The net; changed in place if names and shapes agree. It keeps its device and dtype.
     path : str or path
-        A file that torch.save or safetensors wrote, or a folder with one.
+        A file, or a folder with one, such as that of a Hugging Face model.
 
     Raises
     ------
     CheckpointError
         The file cannot be read, is damaged, holds NaN, holds objects that could run code, or is of
         another model.
-    ArgumentError
-        `path` is no path.
-    ModelError
-        `model` is no model that can be used.
+    ArgumentError, ModelError
+        `path` is no path, or `model` cannot be used.
 
     Examples
     --------
@@ -89,11 +85,9 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
     Parameters
     ----------
     model : torch.nn.Module
-        The net, also inside `DistributedDataParallel` or `torch.compile`, whose own names are
-        written.
+        The net, also inside `DistributedDataParallel` or `torch.compile`.
     path : str or path
-        The file, whose name ends in .safetensors; folders are made as needed, an older file is
-        replaced.
+        The file, whose name ends in .safetensors; it is replaced, its folder made as needed.
 
     Returns
     -------
@@ -104,10 +98,8 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
     ------
     CheckpointError
         The file cannot be written, or the weights are of a type that the format has not.
-    ArgumentError
-        `path` is no path, or ends otherwise.
-    ModelError
-        `model` is no model that can be used.
+    ArgumentError, ModelError
+        `path` is no path or ends otherwise, or `model` cannot be used.
 
     Examples
     --------
