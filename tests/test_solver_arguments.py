@@ -36,6 +36,12 @@ def fitted(make):
     return fit
 
 
+def door(call, data, **arguments):
+    """A function, its data, and its other arguments with proper values."""
+    return call, data, arguments
+
+
+XY, KY, Q = {"X": X, "y": Y}, {"K": K, "y": Y}, {"q": [0.1] * 4}
 SEARCH = {
     "bias": True,
     "tol": 1e-3,
@@ -46,140 +52,90 @@ SEARCH = {
 }
 KERNEL = {"tol": 1e-6, "time_limit": None}
 DOORS = {
-    # name: (function, its data, its other arguments with proper values)
-    "f1_max_margin": (
-        solvers.f1_max_margin,
-        {"X": X, "y": Y, "neurons": None},
-        SEARCH | {"power": 1, "n_jobs": 2},
+    "f1_max_margin": door(
+        solvers.f1_max_margin, XY | {"neurons": None}, **SEARCH, power=1, n_jobs=2
     ),
-    "f1_soft_margin": (
-        solvers.f1_soft_margin,
-        {"X": X, "y": Y, "neurons": None},
-        SEARCH | {"C": 1.0, "n_jobs": 2},
+    "f1_soft_margin": door(
+        solvers.f1_soft_margin, XY | {"neurons": None}, **SEARCH, C=1.0, n_jobs=2
     ),
-    "f1_logistic": (
-        solvers.f1_logistic,
-        {"X": X, "y": Y},
-        SEARCH | {"regularization": 0.1, "power": 1, "n_jobs": 2},
+    "f1_logistic": door(solvers.f1_logistic, XY, **SEARCH, regularization=0.1, power=1, n_jobs=2),
+    "f2_max_margin": door(solvers.f2_max_margin, XY, **KERNEL, bias=True),
+    "ntk_max_margin": door(solvers.ntk_max_margin, XY, **KERNEL, bias=True, r_w=1.0, r_u=1.0),
+    "kernel_max_margin": door(solvers.kernel_max_margin, KY, **KERNEL),
+    "kernel_soft_margin": door(solvers.kernel_soft_margin, KY, **KERNEL, C=1.0),
+    "linear_max_margin": door(solvers.linear_max_margin, XY, norm="l1", bias=True, tol=1e-6),
+    "narrow_max_margin": door(
+        solvers.narrow_max_margin, XY, width=1, bias=False, tol=1e-6, time_limit=1.0
     ),
-    "f2_max_margin": (solvers.f2_max_margin, {"X": X, "y": Y}, KERNEL | {"bias": True}),
-    "ntk_max_margin": (
-        solvers.ntk_max_margin,
-        {"X": X, "y": Y},
-        KERNEL | {"bias": True, "r_w": 1.0, "r_u": 1.0},
-    ),
-    "kernel_max_margin": (solvers.kernel_max_margin, {"K": K, "y": Y}, KERNEL),
-    "kernel_soft_margin": (solvers.kernel_soft_margin, {"K": K, "y": Y}, KERNEL | {"C": 1.0}),
-    "linear_max_margin": (
-        solvers.linear_max_margin,
-        {"X": X, "y": Y},
-        {"norm": "l1", "bias": True, "tol": 1e-6},
-    ),
-    "narrow_max_margin": (
-        solvers.narrow_max_margin,
-        {"X": X, "y": Y},
-        {"width": 1, "bias": False, "tol": 1e-6, "time_limit": 1.0},
-    ),
-    "VariationNormClassifier": (
+    "VariationNormClassifier": door(
         fitted(VariationNormClassifier),
-        {"X": X, "y": Y},
-        {
-            "C": None,
-            "bias": True,
-            "tol": 1e-3,
-            "time_limit": None,
-            "pricing": "local",
-            "random_state": 0,
-        },
+        XY,
+        C=None,
+        bias=True,
+        tol=1e-3,
+        time_limit=None,
+        pricing="local",
+        random_state=0,
     ),
-    "ReLUKernelClassifier": (
-        fitted(ReLUKernelClassifier),
-        {"X": X, "y": Y},
-        KERNEL | {"C": None, "bias": True},
+    "ReLUKernelClassifier": door(fitted(ReLUKernelClassifier), XY, **KERNEL, C=None, bias=True),
+    "NTKClassifier": door(fitted(NTKClassifier), XY, **KERNEL, C=None, bias=True, r_w=1.0, r_u=1.0),
+    "margin_bound": door(
+        bounds.margin_bound, {"q": [0.5, 0.7]}, rademacher=0.1, largest=1.0, margin=0.5, delta=0.05
     ),
-    "NTKClassifier": (
-        fitted(NTKClassifier),
-        {"X": X, "y": Y},
-        KERNEL | {"C": None, "bias": True, "r_w": 1.0, "r_u": 1.0},
+    "two_layer_bound": door(
+        bounds.two_layer_bound, Q | {"X": X}, radius=2.0, margin=0.1, delta=0.05
     ),
-    "margin_bound": (
-        bounds.margin_bound,
-        {"q": [0.5, 0.7]},
-        {"rademacher": 0.1, "largest": 1.0, "margin": 0.5, "delta": 0.05},
-    ),
-    "two_layer_bound": (
-        bounds.two_layer_bound,
-        {"q": [0.1] * 4, "X": X},
-        {"radius": 2.0, "margin": 0.1, "delta": 0.05},
-    ),
-    "kernel_bound": (
-        bounds.kernel_bound,
-        {"q": [0.1] * 4, "K": K},
-        {"largest": 1.0, "margin": 0.1, "delta": 0.05},
-    ),
-    "deep_bound": (bounds.deep_bound, {"q": [0.1] * 4}, {"depth": 2, "radius": 2.0, "delta": 0.05}),
-    "fast_rate_bound": (
-        fast_rate_bound,
-        {"q": [0.1] * 4},
-        {"radius": 2.0, "delta": 0.05, "constant": 1.0},
-    ),
-    "regression_bound": (
+    "kernel_bound": door(bounds.kernel_bound, Q | {"K": K}, largest=1.0, margin=0.1, delta=0.05),
+    "deep_bound": door(bounds.deep_bound, Q, depth=2, radius=2.0, delta=0.05),
+    "fast_rate_bound": door(fast_rate_bound, Q, radius=2.0, delta=0.05, constant=1.0),
+    "regression_bound": door(
         bounds.regression_bound,
         {"losses": [0.1] * 4, "X": X},
-        {"norm": 1.0, "largest_loss": 1.0, "lipschitz": 1.0, "kernel": False, "delta": 0.05},
+        norm=1.0,
+        largest_loss=1.0,
+        lipschitz=1.0,
+        kernel=False,
+        delta=0.05,
     ),
-    "truncated_squares": (
-        bounds.truncated_squares,
-        {"predictions": [0.1], "y": [0.2]},
-        {"largest": 1.0},
+    "truncated_squares": door(
+        bounds.truncated_squares, {"predictions": [0.1], "y": [0.2]}, largest=1.0
     ),
-    "interclass_distance": (
-        bounds.interclass_distance,
-        {"X": X, "y": Y},
-        {"r": 1, "starts": 1, "iterations": 2, "seed": 0, "time_limit": None},
+    "interclass_distance": door(
+        bounds.interclass_distance, XY, r=1, starts=1, iterations=2, seed=0, time_limit=None
     ),
-    "interclass_bound": (
+    "interclass_bound": door(
         bounds.interclass_bound,
         {},
-        {
-            "n": 10,
-            "distance": 1.0,
-            "radius": 2.0,
-            "r": 2,
-            "constant": 1.0,
-            "epsilon": 0.5,
-            "delta": 0.05,
-        },
+        n=10,
+        distance=1.0,
+        radius=2.0,
+        r=2,
+        constant=1.0,
+        epsilon=0.5,
+        delta=0.05,
     ),
-    "variation_ball": (bounds.variation_ball, {"X": X}, {"bias": True, "draws": 3, "seed": 0}),
-    "kernel_ball": (bounds.kernel_ball, {"X": X}, {"bias": True, "draws": 3, "seed": 0}),
-    "ReLUMeasure.to_network": (MEASURE.to_network, {}, {"width": 5}),
-    "ReLUMeasure.decision_function": (MEASURE.decision_function, {"X": X}, {}),
-    "ReLUMeasure.normalized_margin": (MEASURE.normalized_margin, {"X": X, "y": Y}, {}),
-    "KernelSolution.decision_function": (
-        solvers.kernel_max_margin(K, Y).decision_function,
-        {"K": K},
-        {},
+    "variation_ball": door(bounds.variation_ball, {"X": X}, bias=True, draws=3, seed=0),
+    "kernel_ball": door(bounds.kernel_ball, {"X": X}, bias=True, draws=3, seed=0),
+    "ReLUMeasure.to_network": door(MEASURE.to_network, {}, width=5),
+    "ReLUMeasure.decision_function": door(MEASURE.decision_function, {"X": X}),
+    "ReLUMeasure.normalized_margin": door(MEASURE.normalized_margin, XY),
+    "KernelSolution.decision_function": door(
+        solvers.kernel_max_margin(K, Y).decision_function, {"K": K}
     ),
-    "SoftKernelSolution.decision_function": (
-        solvers.kernel_soft_margin(K, Y).decision_function,
-        {"K": K},
-        {},
+    "SoftKernelSolution.decision_function": door(
+        solvers.kernel_soft_margin(K, Y).decision_function, {"K": K}
     ),
-    "LinearSolution.decision_function": (
-        solvers.linear_max_margin(X, Y).decision_function,
-        {"X": X},
-        {},
+    "LinearSolution.decision_function": door(
+        solvers.linear_max_margin(X, Y).decision_function, {"X": X}
     ),
-    "ReLUMeasure.projected": (
+    "ReLUMeasure.projected": door(
         solvers.ReLUMeasure.projected,
         {"positions": np.ones((2, 4)), "weights": None},
-        {"bias": True, "power": 1},
+        bias=True,
+        power=1,
     ),
-    "early_margin": (
-        lambda **options: early_margin(NET, (X[:3], Y[:3]), **options),
-        {},
-        {"time": 1e4},
+    "early_margin": door(
+        lambda **options: early_margin(NET, (X[:3], Y[:3]), **options), {}, time=1e4
     ),
 }
 
