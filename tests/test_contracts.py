@@ -17,7 +17,7 @@ from scipy.special import entr
 import netmargin as nm
 from netmargin import solvers
 from netmargin.result import Status
-from netmargin.solvers.squared import f1_squared
+from netmargin.solvers.regularized import f1_squared
 
 X = np.array([[2.0, -2.5], [1.3, -1.7], [-0.5, -0.2], [-2.0, -0.3], [-0.9, 3.3]])
 Y = np.array(

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import netmargin as nm
 from netmargin.estimators import VariationNormRegressor
 from netmargin.solvers.columns.losses import SquaredLoss
-from netmargin.solvers.squared import f1_squared
+from netmargin.solvers.regularized import f1_squared
 
 RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.normal(size=(12, 1)), RANDOM.normal(size=12)

@@ -19,7 +19,7 @@ from netmargin.solvers.pricing.local import price_locally, weighted_sums
 from netmargin.solvers.pricing.node_bound import Nodes, SignedTerms
 from netmargin.solvers.pricing.node_descent import NodeDescent
 from netmargin.solvers.pricing.target_tree import Outcome, TargetTree, _make_root, _split
-from netmargin.solvers.squared import f1_squared
+from netmargin.solvers.regularized import f1_squared
 
 FOREVER = Options(tol=1e-6, deadline=np.inf, pricing="complete", seed=0)
 

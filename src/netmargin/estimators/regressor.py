@@ -13,7 +13,7 @@ from ..core.matrices import check_sample_weight
 from ..errors import DataError, Interrupted
 from ..result import Status
 from ..solvers import min_norm_interpolation
-from ..solvers.squared import f1_squared
+from ..solvers.regularized import f1_squared
 from .variation_norm import draw_seed, merge_samples
 
 

@@ -7,8 +7,10 @@ from .hard_kernel import KernelSolution
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
 from .kernel import f2_max_margin, kernel_max_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
-from .logistic import f1_logistic
 from .narrow import NarrowSolution, narrow_max_margin
+
+# Behind the regressor, and not public by itself; files of its solutions are read through here.
+from .regularized import SquaredVariationNormSolution as SquaredVariationNormSolution, f1_logistic
 from .soft_kernel import SoftKernelSolution, kernel_soft_margin
 from .solution import (
     LogisticVariationNormSolution,
@@ -16,9 +18,6 @@ from .solution import (
     SoftVariationNormSolution,
     VariationNormSolution,
 )
-
-# Behind the regressor, and not public by itself; files of its solutions are read through here.
-from .squared import SquaredVariationNormSolution as SquaredVariationNormSolution
 
 __all__ = [
     "KernelInterpolation",

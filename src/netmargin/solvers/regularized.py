@@ -1,0 +1,217 @@
+"""The least loss of infinitely wide two-layer ReLU nets with a price on their variation norm,
+logistic and squared, by column generation.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.arguments import check_flag, check_number
+from ..core.matrices import (
+    SolverData,
+    binary_data,
+    check_sample_weight,
+    regression_data,
+    split_lengths,
+    warn_of_size,
+)
+from ..result import Bracket, RegularizedSolution, Status, judge_bracket
+from .attained import attained_logistic_objective, attained_squared_objective
+from .columns.engine import Ending, generate_columns
+from .columns.losses import LogisticLoss, SquaredLoss, log_mean_loss
+from .columns.options import check_power, read_options
+from .columns.regularized_problem import RegularizedProblem
+from .solution import LogisticVariationNormSolution, ReLUMeasure, build_measure, describe_proof
+
+_UNEXPLAINED = 0.01
+"""Part of the mean square of y to which the tolerance refers where nothing is to be proved: at a
+tolerance of 1e-2, R^2 is then within 1e-4 of what search believes to be possible.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredVariationNormSolution(ReLUMeasure, RegularizedSolution):
+    """A measure with a small mean squared loss and small mass, which is ||theta||^2 of the net.
+
+    `loss` is half the weighted mean of the squared residuals, and `dual` are residuals over n,
+    shrunk until they prove the bound; other fields are those of `SoftVariationNormSolution`.
+    """
+
+    loss: float
+    lower_bound_from: str
+
+
+def f1_logistic(
+    X,
+    y,
+    *,
+    regularization: float,
+    bias: bool = True,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    pricing: str = "auto",
+    seed: int = 0,
+    progress: bool = False,
+    power: int = 1,
+    n_jobs: int | None = None,
+) -> LogisticVariationNormSolution:
+    """The least regularized logistic loss of two-layer ReLU nets of any width.
+
+    It is the minimum of mean_n log(1 + exp(-y_n f(x_n))) + regularization nu(sphere), f(x) = int b
+    relu(a . x~)^power d nu(a, b), over nonnegative measures nu on the sphere: the least mean loss +
+    regularization ||theta||^2 of nets (power 2: without the output signs). As regularization -> 0,
+    f / nu(sphere) tends to the solution of `f1_max_margin`, where the data separate.
+
+    The lower bound is mean_n H(p_n), H the binary entropy in nats, of weights p with |mean_n p_n
+    y_n relu(u . x~_n)| <= 2 regularization for all unit u (power 2: regularization, and squares).
+
+    Parameters
+    ----------
+    X, y
+        As in `f1_max_margin`.
+    regularization : float
+        Price of a unit of ||theta||^2, > 0.
+    bias, tol, time_limit, pricing, seed, progress, power, n_jobs
+        As in `f1_max_margin`; the tolerance is that of the objective and its lower bound.
+
+    Returns
+    -------
+    LogisticVariationNormSolution
+        A measure of k neurons (`atoms`, float64 of shape (k, D)), its `objective`, the proved
+        `lower_bound` with dual weights p / n of shape (n,), and the log of its mean loss.
+
+    Raises
+    ------
+    DataError
+        For X or y of a wrong shape or kind, NaN, or one class only where two are needed.
+    ArgumentError
+        For regularization <= 0, and other arguments out of range.
+
+    Examples
+    --------
+    >>> from netmargin.solvers import f1_logistic
+    >>> one = f1_logistic([[1.0]], [1], regularization=0.1, bias=False)  # p = 2 lambda: H(0.2)
+    >>> one.certified, round(one.objective, 6)
+    (True, 0.500402)
+    >>> f1_logistic([[1.0], [1.0]], [1, -1], regularization=0.1).mass  # f = 0 is best
+    0.0
+
+    Source: Wei et al. 2018, Example 4.2 and Theorem E.4 (the mean, as in its proofs).
+    """
+    started = time.monotonic()
+    regularization = check_number("regularization", regularization, above=0)
+    power, options = check_power(power), read_options(tol, time_limit, pricing, seed, n_jobs)
+    bias, progress = check_flag("bias", bias), check_flag("progress", progress)
+    data = binary_data(X, y, bias=bias)
+    warn_of_size(len(data), "The regularized logistic problem")
+    if power == 2:
+        data.require_squares()
+    # Features of unit-norm points and neurons; a unit of weight alpha costs 2 lambda |z| (power 2:
+    # lambda |z|^2) of mass.
+    unit, cost = (
+        (data.longest, 2 * regularization / data.longest)
+        if power == 1
+        else (data.longest**2, regularization / data.longest**2)
+    )
+    loss = LogisticLoss(data.y)
+    best = RegularizedProblem(data.scaled, loss, cost, options, power=power)
+    ending = generate_columns(
+        best,
+        progress=progress,
+        title="regularized logistic loss",
+        in_units=lambda bracket: bracket,
+    )
+    measure = build_measure(best.U, best.s, best.alphas / unit, power)
+    attained = attained_logistic_objective(measure, data, regularization)
+    used, objective, lower, status, certified = _settle(best, ending, attained, float(np.log(2)))
+    return LogisticVariationNormSolution(
+        objective=objective,
+        lower_bound=lower,
+        certified=certified,
+        status=status,
+        dual=data.y * best.dual / len(data),
+        seconds=time.monotonic() - started,
+        atoms=measure.atoms[used],
+        weights=measure.weights[used],
+        bias=bias,
+        power=power,
+        log_loss=log_mean_loss(data.y * (best.A[:, used] @ best.alphas[used])),
+        lower_bound_from=describe_proof(best.dual, best.proof),
+    )
+
+
+def f1_squared(
+    X,
+    y,
+    *,
+    regularization: float,
+    sample_weight=None,
+    bias: bool = True,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    pricing: str = "auto",
+    seed: int = 0,
+    progress: bool = False,
+) -> SquaredVariationNormSolution:
+    """The least mean_n w_n (f(x_n) - y_n)^2 / 2 + regularization ||theta||^2 / 2 of two-layer ReLU
+    nets of any width: the lasso over all neurons. Other arguments are those of `f1_soft_margin`,
+    with real y (n,); the mean of the weights w is 1.
+    """
+    started = time.monotonic()
+    price = check_number("regularization", regularization, above=0)
+    options = read_options(tol, time_limit, pricing, seed)
+    bias, progress = check_flag("bias", bias), check_flag("progress", progress)
+    data = regression_data(X, y, bias=bias)
+    warn_of_size(len(data), "The regularized regression")
+    weights = check_sample_weight(sample_weight, len(data))
+    roots = np.sqrt(weights / weights.mean())
+    # sqrt(w) f(z) = f(sqrt(w) z): a weight is a longer sample with a larger value.
+    Z, target = roots[:, None] * data.Z, roots * data.y
+    length = float(split_lengths(Z)[0].max()) or 1.0
+    size = float(np.abs(target).max()) or 1.0
+    Z, target, unit = Z / length, target / size, size * size
+    nothing = float((target**2).mean()) / 2
+    enough = _UNEXPLAINED * options.tol * nothing if options.pricing == "local" else 0.0
+    cost = price / (size * length)
+    best = RegularizedProblem(Z, SquaredLoss(target), cost, options, enough=enough)
+    ending = generate_columns(
+        best,
+        progress=progress,
+        title="regularized squared loss",
+        in_units=lambda bracket: Bracket(bracket.lower * unit, bracket.upper * unit),
+    )
+    # In units of the largest value, which may be beyond the squares of float64.
+    measure = build_measure(best.U, best.s, best.alphas / length)
+    in_units = SolverData(data.Z, data.y / size)
+    shares = weights / weights.mean()
+    attained = attained_squared_objective(measure, in_units, shares, price / size)
+    used, objective, lower, status, certified = _settle(best, ending, attained, nothing)
+    residuals = best.A[:, used] @ best.alphas[used] - target
+    return SquaredVariationNormSolution(
+        objective=objective * unit,
+        lower_bound=lower * unit,
+        certified=certified,
+        status=status,
+        dual=best.dual * size * roots / len(target),
+        seconds=time.monotonic() - started,
+        atoms=measure.atoms[used],
+        weights=measure.weights[used] * size,
+        bias=bias,
+        loss=float((residuals**2).mean()) / 2 * unit,
+        lower_bound_from=describe_proof(best.dual, best.proof),
+    )
+
+
+def _settle(
+    best: RegularizedProblem, ending: Ending, objective: float, nothing: float
+) -> tuple[np.ndarray, float, float, Status, bool]:
+    """The neurons in use, both ends of the bracket, the status and whether they are certified, of
+    an objective that is attained, where f = 0 has `nothing`.
+    """
+    used = best.alphas > 0
+    if not objective <= nothing:  # what f = 0 has is better than what rounding has left
+        used, objective = np.zeros_like(used), nothing
+    lower = min(best.lower, objective)
+    bracket = Bracket(lower, objective)
+    return used, objective, lower, *judge_bracket(bracket, best.tol, ended=ending.status)
