@@ -11,26 +11,23 @@ from netmargin.solvers import f1_max_margin
 from netmargin.solvers.columns import margin_problem
 from netmargin.solvers.columns.master import Constraints
 from netmargin.solvers.columns.restricted_problem import RestrictedProblem
-from netmargin.solvers.columns.smooth_ascent import Ascent, _Net, ascend_margin
+from netmargin.solvers.columns.smooth_ascent import Ascent, _find_gradient, ascend_margin
 
 X, Y = (part.numpy().astype(float) for part in clusters(96, 9, k=3, seed=2))
 Z = np.column_stack([X, np.ones(len(X))])
 Z /= np.linalg.norm(Z, axis=1).max()
 
 
-def softmin(net, a, sharpness):
-    """The smooth margin at directions a, by its definition."""
-    lengths = np.linalg.norm(Z, axis=1)
-    inputs = torch.from_numpy(Z / np.median(lengths)).float()
-    outputs = torch.relu(inputs @ a.T) @ (net.s * a.norm(dim=1)) / a.square().sum()
-    return -torch.logsumexp(-sharpness * torch.from_numpy(Y).float() * outputs, 0) / sharpness
-
-
 def test_the_gradient_is_that_of_the_smooth_margin():
-    net = _Net(Z, Y, np.random.default_rng(0).normal(size=(30, Z.shape[1])))
-    found = net._find_gradient(net.a.norm(dim=1), 50.0)
-    a = net.a.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(softmin(net, a, 50.0), a)
+    inputs, labels = (torch.from_numpy(part).float() for part in (Z / 0.7, Y))
+    a = torch.from_numpy(np.random.default_rng(0).normal(size=(30, Z.shape[1]))).float()
+    a, s = a / a.norm(), torch.ones(30)
+    s[::2] = -1.0
+    found, _ = _find_gradient(a, s, inputs, labels, 50.0)
+    a.requires_grad_()
+    outputs = torch.relu(inputs @ a.T) @ (s * a.norm(dim=1)) / a.square().sum()
+    softmin = -torch.logsumexp(-50.0 * labels * outputs, 0) / 50.0
+    (expected,) = torch.autograd.grad(softmin, a)
     assert float(expected.norm()) > 0.01
     assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()) + 1e-7)
 
@@ -39,14 +36,14 @@ def test_the_neurons_of_the_net_come_near_the_largest_margin():
     """Its own neurons attain most of the margin that the whole search finds, and are unit vectors
     with their signs, no more than samples.
     """
-    net = ascend_margin(Z, Y, Ascent(1, 300), np.random.default_rng(0))
-    assert np.linalg.norm(net.U, axis=1) == pytest.approx(1)
-    assert len(net.U) == len(net.s) <= len(Z)
-    assert set(net.s) == {-1.0, 1.0}
-    assert net.dual.min() >= 0
-    assert net.dual.sum() == pytest.approx(1)
-    restricted = RestrictedProblem(Z, Constraints(Y, np.ones(len(Z))), 1)
-    restricted.add(net.U, net.s)
+    U, s, dual = ascend_margin(Z, Y, Ascent(1, 300), np.random.default_rng(0))
+    assert np.linalg.norm(U, axis=1) == pytest.approx(1)
+    assert len(U) == len(s) <= len(Z)
+    assert set(s) == {-1.0, 1.0}
+    assert dual.min() >= 0
+    assert dual.sum() == pytest.approx(1)
+    restricted = RestrictedProblem(Z, Constraints(Y, np.ones(len(Z))))
+    restricted.add(U, s)
     restricted.solve()
     best = f1_max_margin(Z, Y, bias=False, pricing="local", tol=1e-3).margin
     assert 0.9 * best < 0.5 * restricted.t < best * (1 + 1e-3)
@@ -56,16 +53,16 @@ def test_an_ascent_ends_at_its_deadline_and_keeps_to_its_work():
     far = Ascent(1000, 10**9)
     assert far.width(Z) * Z.size * far.steps < 1e11
     started = time.monotonic()
-    net = ascend_margin(Z, Y, Ascent(3, 10**6), np.random.default_rng(0), deadline=started)
-    assert np.isfinite(net.U).all()
+    U, *_ = ascend_margin(Z, Y, Ascent(3, 10**6), np.random.default_rng(0), deadline=started)
+    assert np.isfinite(U).all()
 
 
 def test_samples_of_length_0_and_of_any_size_do_no_harm():
     sizes = np.geomspace(1e-9, 1e9, len(Z))[:, None]
     inputs = np.concatenate([np.zeros((1, Z.shape[1])), Z * sizes])
-    net = ascend_margin(inputs, np.append(1.0, Y), Ascent(1, 50), np.random.default_rng(0))
-    assert np.isfinite(net.U).all()
-    assert np.isfinite(net.dual).all()
+    U, _, dual = ascend_margin(inputs, np.append(1.0, Y), Ascent(1, 50), np.random.default_rng(0))
+    assert np.isfinite(U).all()
+    assert np.isfinite(dual).all()
 
 
 def test_ascents_find_what_rounds_alone_do_not_find_in_their_time(monkeypatch):

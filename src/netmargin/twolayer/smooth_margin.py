@@ -22,12 +22,5 @@ def sample_weights(minus_q: Tensor, loss: Loss) -> Tensor:
     """The gradient of S: weights -l'(q_n) / sum_k l(q_k) (R, n) at -q, 0 where that is -inf; those
     of the exponential loss sum to 1.
     """
-    if isinstance(loss, Exponential):
-        return torch.softmax(minus_q, 1)
-    # Below -36 log(1 + e^x) = e^x to the precision of float64; softplus itself would underflow.
-    log_losses = torch.where(
-        minus_q < -36, minus_q, torch.log(torch.nn.functional.softplus(minus_q))
-    )
-    return torch.exp(
-        torch.nn.functional.logsigmoid(minus_q) - torch.logsumexp(log_losses, 1, keepdim=True)
-    )
+    q = -minus_q
+    return torch.exp(loss.log_slope(q) - torch.logsumexp(-loss.f(q), 1, keepdim=True))

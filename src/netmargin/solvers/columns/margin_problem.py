@@ -114,9 +114,9 @@ class MarginProblem(DualSearch):
         """Add the neurons of an ascended net; returns the dual weights (n,) at its end."""
         rows = self.restricted.rows
         scaled = self.Z / rows.target[:, None]
-        net = ascend_margin(scaled, rows.signs, ascent, self.random, self._search_ends)
-        self.restricted.add(net.U, net.s)
-        return self.restricted.normalize_dual(net.dual / rows.target)
+        U, s, dual = ascend_margin(scaled, rows.signs, ascent, self.random, self._search_ends)
+        self.restricted.add(U, s)
+        return self.restricted.normalize_dual(dual / rows.target)
 
     def solve(self, neurons: np.ndarray) -> None:
         """Add neurons, solve the linear program, and see whether it is time for a conclusion."""

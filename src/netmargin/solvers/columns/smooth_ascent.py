@@ -60,79 +60,59 @@ class Ascent:
         return self.width(Z) * Z.size * self.steps / _WORK_PER_SECOND
 
 
-@dataclass(frozen=True)
-class AscendedNet:
-    """The heaviest neurons of the net, and the weights of its smooth margin."""
-
-    U: np.ndarray  # (k, D): unit directions
-    s: np.ndarray  # (k,): output signs
-    dual: np.ndarray  # (n,): the weights of the softmax, with sum 1
-
-
 def ascend_margin(
     Z: np.ndarray,
     signs: np.ndarray,
     ascent: Ascent,
     random: np.random.Generator,
     deadline: float = math.inf,
-) -> AscendedNet:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ascend the softmin of signs_i f(z_i) over ||a||^2 for f(z) = sum_j s_j |a_j| relu(a_j . z),
-    to the deadline (time.monotonic); half of the output signs are negative. Returns at most as many
-    neurons as there are samples: as many as an optimal net may need.
+    to the deadline (time.monotonic). Returns the heaviest unit directions (k, D), at most one per
+    sample as an optimal net may need, their signs s (k,), and the softmax weights (n,).
     """
+    lengths = np.linalg.norm(Z, axis=1)
     normal = random.normal(size=(ascent.width(Z), Z.shape[1]))
     with torch.no_grad(), fitting_threads(float(normal.size * len(Z))):
-        net = _Net(Z, signs, normal)
+        # float32, since nothing rests on the last digits.
+        inputs = torch.from_numpy(Z / float(np.median(lengths[lengths > 0]))).float()
+        labels, a = torch.from_numpy(signs).float(), torch.from_numpy(normal).float()
+        a = a / (a.norm(dim=1, keepdim=True) * math.sqrt(len(a)))
+        s, shortest = torch.ones(len(a)), _SHORTEST / math.sqrt(len(a))
+        s[::2] = -1.0
+        dual = torch.full((len(Z),), 1 / len(Z))
+        mean, squares = torch.zeros_like(a), torch.zeros(len(a), 1)
         for step in range(ascent.steps):
-            net.move(step, step / max(ascent.steps - 1, 1))
+            part = step / max(ascent.steps - 1, 1)
+            sharpness = _FIRST_SHARPNESS * (_LAST_SHARPNESS / _FIRST_SHARPNESS) ** part
+            rate = _FIRST_RATE * (_LAST_RATE / _FIRST_RATE) ** part
+            gradient, dual = _find_gradient(a, s, inputs, labels, sharpness)
+            mean.lerp_(gradient, 1 - _MOMENTUM)
+            # One speed for a neuron: it turns with the gradient, whatever the coordinates.
+            squares.lerp_(gradient.square().sum(1, keepdim=True), 1 - _MEMORY)
+            speed = (squares / (1 - _MEMORY ** (step + 1))).sqrt()
+            move = a.norm(dim=1, keepdim=True).clamp_min(shortest) * mean
+            a = a + rate * move / (1 - _MOMENTUM ** (step + 1)) / (speed + _TINY)
+            a /= a.norm()
             if time.monotonic() > deadline:
                 break
-        a, s, dual = net.a.double().numpy(), net.s.double().numpy(), net.dual.double().numpy()
-    lengths = np.linalg.norm(a, axis=1)
+    U, p = a.double().numpy(), dual.double().numpy()
+    lengths = np.linalg.norm(U, axis=1)
     heaviest = np.argsort(-lengths, kind="stable")[: len(Z)]
     heaviest = heaviest[lengths[heaviest] > 0]
-    return AscendedNet(a[heaviest] / lengths[heaviest, None], s[heaviest], dual / dual.sum())
+    return U[heaviest] / lengths[heaviest, None], s.double().numpy()[heaviest], p / p.sum()
 
 
-class _Net:
-    """The neurons, with the averages of Adam; float32, since nothing rests on their last digits."""
-
-    def __init__(self, Z: np.ndarray, signs: np.ndarray, directions: np.ndarray):
-        lengths = np.linalg.norm(Z, axis=1)
-        unit = float(np.median(lengths[lengths > 0]))
-        self._Z = torch.from_numpy(Z / unit).float()
-        self._columns = self._Z.T.contiguous()
-        self._signs = torch.from_numpy(signs).float()
-        a = torch.from_numpy(directions).float()
-        self.a = a / (a.norm(dim=1, keepdim=True) * math.sqrt(len(a)))
-        self.s = torch.ones(len(a))
-        self.s[::2] = -1.0
-        self.dual = torch.full((len(Z),), 1 / len(Z))
-        self._mean, self._squares = torch.zeros_like(self.a), torch.zeros(len(a), 1)
-
-    def move(self, step: int, part: float) -> None:
-        """Take one step, after this part of all steps."""
-        sharpness = _FIRST_SHARPNESS * (_LAST_SHARPNESS / _FIRST_SHARPNESS) ** part
-        rate = _FIRST_RATE * (_LAST_RATE / _FIRST_RATE) ** part
-        lengths = self.a.norm(dim=1, keepdim=True)
-        gradient = self._find_gradient(lengths[:, 0], sharpness)
-        self._mean.lerp_(gradient, 1 - _MOMENTUM)
-        # One speed for a neuron: its direction turns with the gradient, whatever the coordinates.
-        self._squares.lerp_(gradient.square().sum(1, keepdim=True), 1 - _MEMORY)
-        speed = (self._squares / (1 - _MEMORY ** (step + 1))).sqrt()
-        mean = self._mean / (1 - _MOMENTUM ** (step + 1))
-        shortest = _SHORTEST / math.sqrt(len(self.a))
-        self.a = self.a + rate * lengths.clamp_min(shortest) * mean / (speed + _TINY)
-        self.a /= self.a.norm()
-
-    def _find_gradient(self, lengths: Tensor, sharpness: float) -> Tensor:
-        """The gradient (m, D) of the softmin at a with ||a|| = 1; keeps the weights."""
-        hidden = torch.relu_(self.a @ self._columns)
-        outputs = self._signs * ((self.s * lengths) @ hidden)
-        self.dual = torch.softmax(-sharpness * outputs, 0)
-        coefficients = self.dual * self._signs
-        # The value of each direction is divided by its length: in f, b_j = |a_j| moves with a_j.
-        values = self.s * (hidden @ coefficients) / lengths.clamp_min(_TINY)
-        moved = (hidden.sign_() * coefficients) @ self._Z
-        shrink = 2 * float(self.dual @ outputs)
-        return (self.s * lengths)[:, None] * moved + (values - shrink)[:, None] * self.a
+def _find_gradient(
+    a: Tensor, s: Tensor, inputs: Tensor, labels: Tensor, sharpness: float
+) -> tuple[Tensor, Tensor]:
+    """The gradient (m, D) of the softmin at a with ||a|| = 1, and the weights (n,) in it."""
+    lengths, hidden = a.norm(dim=1), torch.relu_(a @ inputs.T)
+    outputs = labels * ((s * lengths) @ hidden)
+    dual = torch.softmax(-sharpness * outputs, 0)
+    coefficients = dual * labels
+    # The value of each direction is divided by its length: in f, b_j = |a_j| moves with a_j.
+    values = s * (hidden @ coefficients) / lengths.clamp_min(_TINY)
+    moved = (hidden.sign_() * coefficients) @ inputs
+    shrink = 2 * float(dual @ outputs)
+    return (s * lengths)[:, None] * moved + (values - shrink)[:, None] * a, dual
