@@ -7,7 +7,7 @@ import numpy as np
 from ...bounds import interclass_distance
 from ...datasets import clusters
 from ...figures.style import draw_samples, open_canvas
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -33,26 +33,16 @@ def draw(settings: Settings, rows: list[Row]):
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check the separation of the classes that Section 7 states."""
     found = rows[0]["distance"]
-    return [
-        Check(
-            f"projected to two coordinates, classes are {found:.4f} apart, at least 1 / (3k - 1) ="
-            " 0.125",
-            found >= 0.125 - 1e-9,
-        )
-    ]
+    apart = f"projected to two coordinates, classes are {found:.4f} apart"
+    return [Check(f"{apart}, at least 1 / (3k - 1) = 0.125", found >= 0.125 - 1e-9)]
 
 
 FIGURE = Figure(
     id="chizat-bach/fig2a",
     title="projection of the data on the first two dimensions",
     finding="nine disks on a grid with random labels; the other 13 coordinates are noise",
-    differs="",
-    scales={
-        scale: {"n": n, "d": 15, "seed": 1}
-        for scale, n in (("smoke", 128), ("laptop", 512), ("paper", 512))
-    },
+    scales=by_scale(n=(128, 512, 512), d=15, seed=1),
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},
-    runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,
     draw=draw,
     check=check,

@@ -10,7 +10,7 @@ from ...datasets import clusters
 from ...figures.style import BOTH, EXACT, draw_band, open_canvas
 from ...solvers import f1_max_margin
 from ...twolayer import train_both_layers
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -128,38 +128,16 @@ FIGURE = Figure(
         "balanced start on the sphere instead of N(0, 1); the solver's optimum is drawn, with the"
         " proved bound of every sample beside it"
     ),
-    scales={
-        "smoke": {
-            "n": 32,
-            "d": 5,
-            "m": [8, 32, 128],
-            "runs": 3,
-            "steps": 6000,
-            "time_limit": 10,
-            "lacking": 0.2,
-            "band": 1.5,
-        },
-        "laptop": {
-            "n": 256,
-            "d": 15,
-            "m": [8, 32, 128, 512],
-            "runs": 6,
-            "steps": 15_000,
-            "time_limit": 60,
-            "lacking": 0.25,
-            "band": 1.5,
-        },
-        "paper": {
-            "n": 256,
-            "d": 15,
-            "m": [8, 16, 32, 64, 128, 256, 512, 1024],
-            "runs": 30,
-            "steps": 50_000,
-            "time_limit": 60,
-            "lacking": 0.1,
-            "band": 1.5,
-        },
-    },
+    scales=by_scale(
+        n=(32, 256, 256),
+        d=(5, 15, 15),
+        m=([8, 32, 128], [8, 32, 128, 512], [8, 16, 32, 64, 128, 256, 512, 1024]),
+        runs=(3, 6, 30),
+        steps=(6000, 15_000, 50_000),
+        time_limit=(10, 60, 60),
+        lacking=(0.2, 0.25, 0.1),
+        band=1.5,
+    ),
     minutes={"smoke": 0.15, "laptop": 3.5, "paper": 30.0},
     runs=lambda settings: [{"seed": seed} for seed in range(settings["runs"])],
     compute=compute,

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets import clusters
-from ...figures.style import draw_samples, open_canvas
+from ...figures.style import open_canvas
 from ...solvers import f1_max_margin
 from ...twolayer import train_both_layers
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 from ._lazy import tangent_margin, tangent_max_margin
+from ._plane import draw_classifier, list_points, round_values
 
 _SMALL_SHARE = 0.25
 """The share of a largest margin that counts as hardly any. It is a convention, well below the
@@ -37,61 +38,29 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         snapshots=times,
         progress=False,
     )
-    ticks = np.linspace(-0.5, 0.5, settings["grid"])
-    grid = np.stack(np.meshgrid(ticks, ticks), -1).reshape(-1, 2)
-    start = runs.snapshots[0].positions(0)
-    best = tangent_max_margin(start, X, y).margin
-    gamma = f1_max_margin(X, y, time_limit=60)
-    values, tangent, margins = [], [], []
+    grid, start = list_points(settings["grid"]), runs.snapshots[0].positions(0)
+    best, gamma = tangent_max_margin(start, X, y).margin, f1_max_margin(X, y, time_limit=60).margin
+    found: Row = {"values": [], "tangent": [], "margins": [], "X": X.tolist(), "y": y.tolist()}
     for snapshot in runs.snapshots:
-        found = snapshot.measures[0].decision_function(grid)
-        if snapshot.time == 0:
-            found = np.zeros(len(grid))  # pairs cancel, up to rounding
-        values.append(np.round(found / (np.abs(found).max() or 1.0), 4).tolist())
-        tangent.append(
-            tangent_margin(start, snapshot.positions(0), X, y) / best if snapshot.time else 0.0
-        )
-        margins.append(max(snapshot.measures[0].normalized_margin(X, y), 0.0) / gamma.margin)
-    return {
-        "values": values,
-        "tangent": tangent,
-        "margins": margins,
-        "X": X.tolist(),
-        "y": y.tolist(),
-    }
+        measure, begun = snapshot.measures[0], snapshot.time > 0
+        # At the start pairs cancel, up to rounding.
+        found["values"].append(round_values(begun * measure.decision_function(grid)))
+        moved = tangent_margin(start, snapshot.positions(0), X, y) if begun else 0.0
+        found["tangent"].append(moved / best)
+        found["margins"].append(max(measure.normalized_margin(X, y), 0.0) / gamma)
+    return found
 
 
 def draw(settings: Settings, rows: list[Row]):
     """Draw one panel for each time."""
     row, times = rows[0], settings["times"]
-    drawn, axes = open_canvas(len(times), width=2.3, height=3.0)
-    ticks = np.linspace(-0.5, 0.5, settings["grid"])
-    for axis, time, values, tangent, margin in zip(
-        axes[0], times, row["values"], row["tangent"], row["margins"], strict=True
-    ):
-        grid = np.array(values).reshape(len(ticks), len(ticks))
-        axis.contourf(
-            ticks,
-            ticks,
-            np.sign(grid),
-            levels=[-1.5, -0.5, 0.5, 1.5],
-            colors=["#f6cdb4", "#ffffff", "#bcd9ec"],
-        )
-        if grid.min() < 0 < grid.max():
-            axis.contour(ticks, ticks, grid, levels=[0.0], colors="black", linewidths=1.2)
-        draw_samples(axis, np.array(row["X"]), np.array(row["y"]))
-        axis.set(
-            xlim=(-0.5, 0.5),
-            ylim=(-0.5, 0.5),
-            xticks=[],
-            yticks=[],
-            aspect="equal",
-            title=f"t = {time:,}",
-        )
-        axis.set_xlabel(
-            f"tangent margin {100 * tangent:.0f}%\n$\\mathcal{{F}}_1$ margin {100 * margin:.0f}%",
-            fontsize=8,
-        )
+    drawn, (axes,) = open_canvas(len(times), width=2.3, height=3.0)
+    panels = zip(times, row["values"], row["tangent"], row["margins"], strict=True)
+    for axis, (time, values, tangent, margin) in zip(axes, panels, strict=True):
+        draw_classifier(axis, row, values)
+        axis.set_title(f"t = {time:,}")
+        shares = f"tangent margin {tangent:.0%}\n$\\mathcal{{F}}_1$ margin {margin:.0%}"
+        axis.set_xlabel(shares, fontsize=8)
     return drawn
 
 
@@ -127,43 +96,22 @@ FIGURE = Figure(
         "pairs of neurons that cancel at the start, so that the classifier begins at 0; sphere of"
         " radius 40 instead of N(0, 40^2); n = 60, the rate and the times are assumed"
     ),
-    scales={
-        "smoke": {
-            "n": 30,
-            "width": 300,
-            "scale": 20.0,
-            "rate": 0.05,
-            "times": [0, 300, 20_000],
-            "grid": 61,
-            "seed": 1,
-            "lazy": 0.5,
-            "rich": 0.5,
-        },
-        "laptop": {
-            "n": 60,
-            "width": 1000,
-            "scale": 40.0,
-            "rate": 0.02,
-            "times": [0, 300, 2000, 20_000, 80_000, 250_000],
-            "grid": 101,
-            "seed": 1,
-            "lazy": 0.5,
-            "rich": 0.9,
-        },
-        "paper": {
-            "n": 60,
-            "width": 1000,
-            "scale": 40.0,
-            "rate": 0.02,
-            "times": [0, 300, 2000, 20_000, 100_000, 500_000],
-            "grid": 101,
-            "seed": 1,
-            "lazy": 0.5,
-            "rich": 0.95,
-        },
-    },
+    scales=by_scale(
+        n=(30, 60, 60),
+        width=(300, 1000, 1000),
+        scale=(20.0, 40.0, 40.0),
+        rate=(0.05, 0.02, 0.02),
+        times=(
+            [0, 300, 20_000],
+            [0, 300, 2000, 20_000, 80_000, 250_000],
+            [0, 300, 2000, 20_000, 100_000, 500_000],
+        ),
+        grid=(61, 101, 101),
+        seed=1,
+        lazy=0.5,
+        rich=(0.5, 0.9, 0.95),
+    ),
     minutes={"smoke": 0.05, "laptop": 1.5, "paper": 3.0},
-    runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,
     concerns=lambda run, setting: setting not in ("lazy", "rich"),
     draw=draw,

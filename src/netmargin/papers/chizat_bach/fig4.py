@@ -9,7 +9,7 @@ import numpy as np
 from ...datasets import clusters
 from ...figures.style import BOTH, OUTPUT, open_canvas
 from ...twolayer import train_both_layers
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -55,14 +55,8 @@ def draw(settings: Settings, rows: list[Row]):
     drawn, ((axis,),) = open_canvas(height=4.0)
     ticks, along, up = (np.array(rows[0][name]) for name in ("ticks", "along", "b"))
     axis.streamplot(ticks, ticks, along, up, color=BOTH, linewidth=0.8, density=1.1, arrowsize=0.9)
-    for sign in (1, -1):
-        axis.plot(
-            [-1, 1],
-            [-sign, sign],
-            color=OUTPUT,
-            linewidth=1.8,
-            label="$|a| = |b|$" if sign > 0 else None,
-        )
+    for b, label in (([-1, 1], "$|a| = |b|$"), ([1, -1], None)):
+        axis.plot([-1, 1], b, color=OUTPUT, linewidth=1.8, label=label)
     axis.set(
         xlabel=r"$\alpha$, $a = \alpha u$", ylabel="$b$", xlim=(-1, 1), ylim=(-1, 1), aspect="equal"
     )
@@ -87,13 +81,8 @@ FIGURE = Figure(
         "the lines |a| = |b| are invariant: starting there, a neuron avoids a = 0, where the field"
         " jumps"
     ),
-    differs="",
-    scales={
-        scale: {"n": 64, "steps": 1000, "rate": 0.01, "grid": 41, "seed": 0}
-        for scale in ("smoke", "laptop", "paper")
-    },
+    scales=by_scale(n=64, steps=1000, rate=0.01, grid=41, seed=0),
     minutes={"smoke": 0.02, "laptop": 0.02, "paper": 0.02},
-    runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,
     draw=draw,
     check=check,

@@ -22,6 +22,14 @@ settings of the paper.
 """
 
 
+def by_scale(**settings: Any) -> dict[str, Settings]:
+    """Settings at each of SCALES: a tuple holds one value per scale, all else is the same at all."""
+    return {
+        scale: {name: v[at] if isinstance(v, tuple) else v for name, v in settings.items()}
+        for at, scale in enumerate(SCALES)
+    }
+
+
 @dataclass(frozen=True)
 class Check:
     """One sentence of the finding, with numbers, and whether it holds.
@@ -60,14 +68,10 @@ class Figure:
         The title of the paper's figure.
     finding : str
         What a reader should see, without a period at the end.
-    differs : str
-        How the settings differ from the paper's and why; "" where they do not.
     scales : mapping from scale to settings
-        The settings at each of "smoke", "laptop" and "paper".
+        The settings at each of "smoke", "laptop" and "paper", such as `by_scale` makes.
     minutes : mapping from scale to float
         The computing time on two cores, measured for "smoke" and "laptop", estimated for "paper".
-    runs : function (settings) -> list of rows
-        Lists the parameters of each run.
     compute : function (run, settings, folder) -> row
         Computes one run, from its parameters, the settings and a folder of its own for checkpoints.
         The results are JSON values; `seconds` among them replaces the measured time, where a run
@@ -76,6 +80,10 @@ class Figure:
         Draws the rows of all runs.
     check : function (settings, rows) -> list of `Check`
         Says what the rows show of the finding.
+    differs : str
+        How the settings differ from the paper's and why; "" where they do not, the default.
+    runs : function (settings) -> list of rows
+        Lists the parameters of each run; by default one run, with the `seed` of the settings or 0.
     runs_of : str
         The id whose folder keeps the runs, where several figures are drawn from the same ones, by
         the same settings and `compute`. "" by default: its own.
@@ -96,13 +104,13 @@ class Figure:
     id: str
     title: str
     finding: str
-    differs: str
     scales: Mapping[str, Settings]
     minutes: Mapping[str, float]
-    runs: Callable[[Settings], list[Row]]
     compute: Callable[[Row, Settings, Path], Row]
     draw: Callable[[Settings, list[Row]], Any]
     check: Callable[[Settings, list[Row]], list[Check]]
+    differs: str = ""
+    runs: Callable[[Settings], list[Row]] = lambda settings: [{"seed": settings.get("seed", 0)}]
     runs_of: str = ""
     needs: str = ""
     concerns: Callable[[Row, str], bool] = lambda run, setting: True

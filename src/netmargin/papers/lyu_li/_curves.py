@@ -4,18 +4,15 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from ...figures.style import BOTH, OUTPUT, open_canvas
-from ..gallery.figure import Check, Figure, Row
+from ..gallery.figure import Check, Figure, Row, Settings
 from ._training import (
     CONSTANT,
     LOSS_BASED,
-    RUNS,
-    SCALES,
     SUBSET,
     SUBSET_VGG,
     WITHOUT_BIAS,
-    concerns,
+    make_figure,
     runs,
-    train_net,
 )
 
 _RISING_SHARE = 0.8
@@ -31,62 +28,41 @@ PANELS = {
 }
 
 
-def make_figure(
-    id: str,
-    net: str,
-    rates: tuple[str, ...],
-    names: tuple[str, ...],
-    check: Callable,
-    *,
-    title: str,
-    finding: str,
-    minutes: tuple[float, float, float],
+def make_curves(
+    id: str, net: str, rates: tuple[str, ...], names: tuple[str, ...], check: Callable, **given
 ) -> Figure:
-    """A figure of curves of training runs, which all figures of this paper share."""
-    titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
-    return Figure(
-        id=id,
-        title=title,
-        finding=finding,
-        differs=SUBSET if net == "cnn" else SUBSET_VGG,
-        scales=SCALES,
-        minutes=dict(zip(SCALES, minutes, strict=True)),
-        runs=lambda settings: runs(net, *rates),
-        compute=train_net,
-        concerns=concerns,
-        draw=lambda settings, rows: draw_curves(
-            rows, {rate: titles[rate] for rate in rates}, names
-        ),
-        check=check,
-        runs_of=RUNS,
-    )
-
-
-def draw_curves(rows: list[Row], rates: dict[str, str], names: tuple[str, ...]):
-    """Draw one row of panels for each rate, with its title: quantities by name, for the nets
-    without and with bias.
+    """A figure of curves: a row of panels for each rate, the quantities `names` in columns, for the
+    nets without and with bias.
     """
-    drawn, axes = open_canvas(len(names), len(rates), width=3.6, height=2.9)
-    for row_of_axes, (rate, title) in zip(axes, rates.items(), strict=True):
-        for axis, name in zip(row_of_axes, names, strict=True):
-            for row in rows:
-                if row["rate"] == rate:
+    titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
+
+    def draw(settings: Settings, rows: list[Row]):
+        """Draw the curves of all runs."""
+        drawn, axes = open_canvas(len(names), len(rates), width=3.6, height=2.9)
+        for row_of_axes, rate in zip(axes, rates, strict=True):
+            for axis, name in zip(row_of_axes, names, strict=True):
+                for row in (row for row in rows if row["rate"] == rate):
                     epochs, values = row["curve"]["epochs"], row["curve"][name]
                     first = 1 if values[0] is None else 0  # there is no rate before training
-                    axis.plot(
-                        epochs[first:],
-                        values[first:],
-                        label=net_name(row),
-                        color=_choose_colour(row),
-                        linewidth=1.5,
-                    )
-            axis.set(xlabel="epochs", ylabel=PANELS[name], title=title)
-            if "margin" in name:
-                axis.axhline(0, color="#bbbbbb", linewidth=0.7)
-            if name == "alpha":
-                axis.set_yscale("log")
-            axis.legend(frameon=False, fontsize=8)
-    return drawn
+                    style = {"color": BOTH if row["bias"] == WITHOUT_BIAS else OUTPUT}
+                    style |= {"label": net_name(row), "linewidth": 1.5}
+                    axis.plot(epochs[first:], values[first:], **style)
+                axis.set(xlabel="epochs", ylabel=PANELS[name], title=titles[rate])
+                if "margin" in name:
+                    axis.axhline(0, color="#bbbbbb", linewidth=0.7)
+                if name == "alpha":
+                    axis.set_yscale("log")
+                axis.legend(frameon=False, fontsize=8)
+        return drawn
+
+    return make_figure(
+        id=id,
+        differs=SUBSET if net == "cnn" else SUBSET_VGG,
+        runs=lambda settings: runs(net, *rates),
+        draw=draw,
+        check=check,
+        **given,
+    )
 
 
 def net_name(row: Row) -> str:
@@ -94,18 +70,11 @@ def net_name(row: Row) -> str:
     return "without bias" if row["bias"] == WITHOUT_BIAS else "with bias"
 
 
-def _choose_colour(row: Row) -> str:
-    """The colour of a net, the same in all panels."""
-    return BOTH if row["bias"] == WITHOUT_BIAS else OUTPUT
-
-
 def fitted(row: Row) -> Check:
     """Check that every training sample is correct in the end."""
-    return Check(
-        f"{_name_run(row)}: {100 * row['accuracy']:.4g}% of the training samples are correct,"
-        f" log10-loss {row['log10_loss']:.1f}",
-        row["accuracy"] == 1,
-    )
+    share = f"{100 * row['accuracy']:.4g}% of the training samples are correct"
+    sentence = f"{_name_run(row)}: {share}, log10-loss {row['log10_loss']:.1f}"
+    return Check(sentence, row["accuracy"] == 1)
 
 
 def rising(row: Row, name: str = "layer_margin") -> Check:

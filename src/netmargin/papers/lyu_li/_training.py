@@ -17,11 +17,13 @@ from ...datasets.selection import Split
 from ...errors import CheckpointError
 from ...margins import measure
 from ...training import ConstantLR, Epochs, History, LogLossBelow, LossBasedLR, checkpoint, train
-from ..gallery.figure import Row, Settings
+from ..gallery.figure import Figure, Row, Settings, by_scale
 
 RUNS = "lyu-li/training"
 CONSTANT, LOSS_BASED, ASCENT = "constant", "loss-based", "margin ascent"
 WITHOUT_BIAS, WITH_BIAS = "first", "all"
+SPLITS: dict[Split, str] = {"train": "_n", "test": "_tested"}
+"""The splits of the data, each with the ending of the setting that says how many samples it has."""
 _LOOKS = 16
 """The number of epochs, in geometric distances, at which test samples are evaluated: each costs a
 pass over them, and 16 show the trend of a curve over four decades.
@@ -31,90 +33,38 @@ _POINTS = 300
 and the files stay small.
 """
 
-# Nets, data and epochs so small that every figure of these runs is drawn in seconds.
-_SMOKE = {
-    "cnn_data": "digits",
-    "cnn_channels": [4, 8],
-    "cnn_hidden": 16,
-    "cnn_n": 20,
-    "cnn_tested": 100,
-    "cnn_batch": 5,
-    "cnn_rate": 0.1,
-    "cnn_epochs": 200,
-    "cnn_levels": [-1, -2, -3, -4, -6],
-    "cnn_stops_at_last_level": True,
-    "cnn_seeds": 1,
-    "slightly": 0.1,
-    "ascent_iterations": 20,
-    "vgg_data": "digits",
-    "vgg_width": 4,
-    "vgg_n": 10,
-    "vgg_tested": 40,
-    "vgg_batch": 5,
-    "vgg_rate": 0.02,
-    "vgg_epochs": 200,
-    "vgg_levels": [-1, -5],
-    "vgg_stops_at_last_level": True,
-    "vgg_seeds": 1,
-}
-# Minutes for each net: an epoch has 10 steps instead of 600, so that the rate of the CNN is ten
-# times the paper's, and the losses at which training ends are above the paper's.
-_LAPTOP = {
-    "cnn_data": "mnist",
-    "cnn_channels": [8, 16],
-    "cnn_hidden": 128,
-    "cnn_n": 1000,
-    "cnn_tested": 2000,
-    "cnn_batch": 100,
-    "cnn_rate": 0.1,
-    "cnn_epochs": 600,
-    "cnn_levels": [-5, -10, -15, -20, -40],
-    "cnn_stops_at_last_level": True,
-    "cnn_seeds": 3,
-    "slightly": 0.03,
-    "ascent_iterations": 30,
-    "vgg_data": "cifar10",
-    "vgg_width": 8,
-    "vgg_n": 200,
-    "vgg_tested": 1000,
-    "vgg_batch": 20,
-    "vgg_rate": 0.01,
-    "vgg_epochs": 700,
-    "vgg_levels": [-1, -5, -10],
-    "vgg_stops_at_last_level": True,
-    "vgg_seeds": 1,
-}
-# The settings of Appendix J; -881.5 is the log10-loss of its table 1 after the last epoch.
-_PAPER = {
-    "cnn_data": "mnist",
-    "cnn_channels": [32, 64],
-    "cnn_hidden": 1024,
-    "cnn_n": 60_000,
-    "cnn_tested": 10_000,
-    "cnn_batch": 100,
-    "cnn_rate": 0.01,
-    "cnn_epochs": 10_000,
-    "cnn_levels": [-10, -15, -20, -120, -881.5],
-    "cnn_stops_at_last_level": True,
-    "cnn_seeds": 10,
-    "slightly": 0.01,
-    "ascent_iterations": 100,
-    "vgg_data": "cifar10",
-    "vgg_width": 64,
-    "vgg_n": 50_000,
-    "vgg_tested": 10_000,
-    "vgg_batch": 100,
-    "vgg_rate": 0.1,
-    "vgg_epochs": 10_000,
-    "vgg_levels": [-1, -10],
-    "vgg_stops_at_last_level": False,
-    "vgg_seeds": 3,
-}
-SCALES: dict[str, Settings] = {"smoke": _SMOKE, "laptop": _LAPTOP, "paper": _PAPER}
+# Smoke: nets, data and epochs so small that every figure of these runs is drawn in seconds. Laptop:
+# minutes for each net; an epoch has 10 steps instead of 600, so that the rate of the CNN is ten times
+# the paper's, and the losses at which training ends are above the paper's. Paper: the settings of
+# Appendix J; -881.5 is the log10-loss of its table 1 after the last epoch.
+SCALES = by_scale(
+    cnn_data=("digits", "mnist", "mnist"),
+    cnn_channels=([4, 8], [8, 16], [32, 64]),
+    cnn_hidden=(16, 128, 1024),
+    cnn_n=(20, 1000, 60_000),
+    cnn_tested=(100, 2000, 10_000),
+    cnn_batch=(5, 100, 100),
+    cnn_rate=(0.1, 0.1, 0.01),
+    cnn_epochs=(200, 600, 10_000),
+    cnn_levels=([-1, -2, -3, -4, -6], [-5, -10, -15, -20, -40], [-10, -15, -20, -120, -881.5]),
+    cnn_stops_at_last_level=True,
+    cnn_seeds=(1, 3, 10),
+    slightly=(0.1, 0.03, 0.01),
+    ascent_iterations=(20, 30, 100),
+    vgg_data=("digits", "cifar10", "cifar10"),
+    vgg_width=(4, 8, 64),
+    vgg_n=(10, 200, 50_000),
+    vgg_tested=(40, 1000, 10_000),
+    vgg_batch=(5, 20, 100),
+    vgg_rate=(0.02, 0.01, 0.1),
+    vgg_epochs=(200, 700, 10_000),
+    vgg_levels=([-1, -5], [-1, -5, -10], [-1, -10]),
+    vgg_stops_at_last_level=(True, True, False),
+    vgg_seeds=(1, 1, 3),
+)
 ENDS = "with the loss-based rate, training ends at the last of the levels of the loss"
 SUBSET = f"{ENDS}; laptop scale: 100 images of each class, so 10 steps per epoch instead of 600"
 SUBSET_VGG = f"{ENDS} (not at paper scale); laptop scale: 20 images of each class"
-
 
 _LOOK = {
     "epochs": "epoch",
@@ -137,10 +87,22 @@ def runs(
     ]
 
 
-def concerns(run: Row, setting: str) -> bool:
-    """Whether a run depends on a setting: it does on those of its own net."""
-    return (setting.startswith(run["net"]) and not setting.endswith("seeds")) or (
-        setting == "ascent_iterations" and run["rate"] == ASCENT
+def make_figure(*, minutes: tuple[float, float, float], **given) -> Figure:
+    """A figure of runs of `train_net`, which all figures of this paper share."""
+
+    def concerns(run: Row, setting: str) -> bool:
+        """Whether a run depends on a setting: it does on those of its own net."""
+        return (setting.startswith(run["net"]) and not setting.endswith("seeds")) or (
+            setting == "ascent_iterations" and run["rate"] == ASCENT
+        )
+
+    return Figure(
+        scales=SCALES,
+        minutes=dict(zip(SCALES, minutes, strict=True)),
+        compute=train_net,
+        concerns=concerns,
+        runs_of=RUNS,
+        **given,
     )
 
 
@@ -152,22 +114,27 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
     level: level-1.pt, level-2.pt, ...
     """
     own = {name.removeprefix(run["net"] + "_"): value for name, value in settings.items()}
-    net, data, tested = (
-        make_net(run, settings),
-        images(run, settings, "train"),
-        images(run, settings, "test"),
-    )
-    options = {
-        "batch_size": own["batch"],
-        "seed": run["seed"],
-        "checkpoint_dir": folder,
-        "progress": False,
-    }
+    net, data, tested = make_net(run, settings), *(images(run, settings, s) for s in SPLITS)
+    options = {"batch_size": own["batch"], "seed": run["seed"], "progress": False}
+    options["checkpoint_dir"] = folder
+
+    def look_at(row: Row) -> Row:
+        """Take the quantities of a look from a row of the history, and add the test accuracy."""
+        looked = {name: row[source] for name, source in _LOOK.items()}
+        return looked | {"test_accuracy": measure(net, tested).accuracy}
+
     if run["rate"] == ASCENT:
-        return _train_and_ascend(net, data, tested, settings, own, options)
-    lr, levels = (
-        (ConstantLR(own["rate"]), []) if run["rate"] == CONSTANT else (LossBasedLR(), own["levels"])
-    )
+        # To the first level of the loss, and from there uphill.
+        begun = train(net, data, until=LogLossBelow(own["levels"][0]), **options)
+        steps = settings["ascent_iterations"]
+        ascent = maximize_margin(net, data, iterations=steps, progress=False)
+        checkpoint.save(folder / "level-1.pt", net.state_dict())
+        gradients = begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]
+        # The loss depends on the size of the parameters, to which the ascent is blind.
+        row = {"epoch": round(gradients / own["n"]), "log10_mean_loss": None}
+        return look_at(measure(net, data).to_dict() | row)
+    constant = run["rate"] == CONSTANT
+    lr, levels = (ConstantLR(own["rate"]), []) if constant else (LossBasedLR(), own["levels"])
     grid = sorted({round(epoch) for epoch in np.geomspace(1, own["epochs"], _LOOKS)})
     file = folder / "looks.json"
     looks = _looks(file)
@@ -180,7 +147,7 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
             break
         until = [Epochs(epoch), *map(LogLossBelow, levels[passed : passed + 1])]
         history = train(net, data, until=until, lr=lr, **options)
-        look, status = _look(net, tested, history.rows[-1]) | {"level": None}, history.status
+        look, status = look_at(history.rows[-1]) | {"level": None}, history.status
         if passed < len(levels) and look["log10_loss"] < levels[passed]:
             look["level"] = levels[passed]
             checkpoint.save(folder / f"level-{passed + 1}.pt", net.state_dict())
@@ -188,29 +155,9 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
             break  # stalled before, and again
         looks.append(look | {"seconds": before + time.monotonic() - started})
         checkpoint.write_atomically(file, json.dumps(looks).encode())
-    rows = History.load(folder / checkpoint.HISTORY).rows
-    return {name: looks[-1][name] for name in (*_LOOK, "test_accuracy", "seconds")} | {
-        "looks": looks,
-        "curve": _thin_curve(rows),
-    }
-
-
-def _train_and_ascend(
-    net: nn.Module,
-    data: tuple[Tensor, Tensor],
-    tested: tuple[Tensor, Tensor],
-    settings: Settings,
-    own: Settings,
-    options: dict,
-) -> Row:
-    """Train a net to the first level of the loss, ascend its margin, and look at the result."""
-    begun = train(net, data, until=LogLossBelow(own["levels"][0]), **options)
-    ascent = maximize_margin(net, data, iterations=settings["ascent_iterations"], progress=False)
-    checkpoint.save(options["checkpoint_dir"] / "level-1.pt", net.state_dict())
-    gradients = begun.rows[-1]["gradient_samples"] + ascent.rows[-1]["gradient_samples"]
-    # The loss depends on the size of the parameters, to which the ascent is blind.
-    row = {"epoch": round(gradients / own["n"]), "log10_mean_loss": None}
-    return _look(net, tested, measure(net, data).to_dict() | row)
+    last = {name: looks[-1][name] for name in (*_LOOK, "test_accuracy", "seconds")}
+    curve = _thin_curve(History.load(folder / checkpoint.HISTORY).rows)
+    return last | {"looks": looks, "curve": curve}
 
 
 def _thin_curve(rows: list[Row]) -> dict[str, list]:
@@ -233,13 +180,6 @@ def _looks(file: Path) -> list[Row]:
         ) from error
 
 
-def _look(net: nn.Module, tested: tuple[Tensor, Tensor], row: Row) -> Row:
-    """Take the quantities of a look from a row of the history, and add the test accuracy."""
-    return {name: row[source] for name, source in _LOOK.items()} | {
-        "test_accuracy": measure(net, tested).accuracy
-    }
-
-
 def make_net(run: Row, settings: Settings) -> nn.Module:
     """Make the net of a run as it begins, on a GPU where there is one."""
     with torch.random.fork_rng():
@@ -247,26 +187,21 @@ def make_net(run: Row, settings: Settings) -> nn.Module:
         if run["net"] == "vgg":
             net = models.vgg(bias=run["bias"], width=settings["vgg_width"])
         else:
-            net = models.mnist_cnn(
-                bias=run["bias"],
-                channels=tuple(settings["cnn_channels"]),
-                hidden=settings["cnn_hidden"],
-            )
+            channels, hidden = tuple(settings["cnn_channels"]), settings["cnn_hidden"]
+            net = models.mnist_cnn(bias=run["bias"], channels=channels, hidden=hidden)
     return net.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def images(run: Row, settings: Settings, split: Split) -> tuple[Tensor, Tensor]:
-    """Load a class-balanced part of the data.
+    """Load a class-balanced part of the data; digits, which need no files, at the net's size."""
+    name, net = settings[run["net"] + "_data"], run["net"]
+    X, y = datasets.BY_NAME[name](split, limit=settings[net + SPLITS[split]])
+    if name == "digits":
+        X = enlarge_digits(X, *((3, 32) if net == "vgg" else (1, 28)))
+    return X, y
 
-    Digits, which need no files, are enlarged to the inputs of the net.
-    """
-    name, limit = (
-        settings[run["net"] + "_data"],
-        settings[run["net"] + ("_n" if split == "train" else "_tested")],
-    )
-    X, y = datasets.BY_NAME[name](split, limit=limit)
-    if name != "digits":
-        return X, y
-    channels, side = (3, 32) if run["net"] == "vgg" else (1, 28)
+
+def enlarge_digits(X: Tensor, channels: int, side: int) -> Tensor:
+    """Digits (N, 64) as images (N, channels, side, side)."""
     X = nn.functional.interpolate(X.reshape(-1, 1, 8, 8), size=(side, side), mode="bilinear")
-    return X.repeat(1, channels, 1, 1), y
+    return X.repeat(1, channels, 1, 1)

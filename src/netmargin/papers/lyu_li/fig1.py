@@ -3,7 +3,7 @@ loss-based learning rate.
 """
 
 from ..gallery.figure import Check, Row, Settings
-from ._curves import make_figure, net_name, rising
+from ._curves import make_curves, net_name, rising
 from ._training import CONSTANT, LOSS_BASED
 
 
@@ -30,7 +30,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return found
 
 
-FIGURE = make_figure(
+FIGURE = make_curves(
     "lyu-li/fig1",
     "cnn",
     (CONSTANT, LOSS_BASED),

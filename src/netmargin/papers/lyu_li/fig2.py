@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ...figures.style import OUTPUT
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 from .claims_mexican_hat import mexican_hat
 
 
@@ -13,12 +13,8 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """Examine the claim of the ledger about the curve, with the printed exponent and with the right
     one.
     """
-    return {
-        str(exponent): (
-            mexican_hat.examine(trials=range(settings["trials"]), exponent=exponent).worst
-        )
-        for exponent in (3, 4)
-    }
+    trials = range(settings["trials"])
+    return {str(k): mexican_hat.examine(trials=trials, exponent=k).worst for k in (3, 4)}
 
 
 def draw(settings: Settings, rows: list[Row]):
@@ -28,25 +24,12 @@ def draw(settings: Settings, rows: list[Row]):
     r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 60), np.linspace(0, 2 * np.pi, 121))
     drawn = Canvas(figsize=(4.3, 3.6), layout="constrained")
     axis = drawn.add_subplot(projection="3d")
-    axis.plot_surface(
-        r * np.cos(phi),
-        r * np.sin(phi),
-        _hat(r, phi),
-        cmap="viridis",
-        rstride=1,
-        cstride=1,
-        linewidth=0,
-    )
+    surface = {"cmap": "viridis", "rstride": 1, "cstride": 1, "linewidth": 0}
+    axis.plot_surface(r * np.cos(phi), r * np.sin(phi), _hat(r, phi), **surface)
     along = np.linspace(0.05, 0.97, 2000)
     turn = 1 / (1 - along**2)
-    axis.plot(
-        along * np.cos(turn),
-        along * np.sin(turn),
-        _hat(along, turn) + 0.004,
-        color=OUTPUT,
-        linewidth=1.2,
-        zorder=5,
-    )
+    curve = along * np.cos(turn), along * np.sin(turn), _hat(along, turn) + 0.004
+    axis.plot(*curve, color=OUTPUT, linewidth=1.2, zorder=5)
     axis.set(xlabel="u", ylabel="v", zlabel="f(u, v)")
     axis.view_init(elev=38, azim=-60)
     return drawn
@@ -61,13 +44,9 @@ def _hat(r: np.ndarray, phi: np.ndarray) -> np.ndarray:
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check that the curve is invariant with the right exponent only."""
     right, printed = rows[0]["3"], rows[0]["4"]
-    return [
-        Check(
-            f"with (1 - r^2)^3 in C(r) gradient flow stays on the curve, to {right:.1g}",
-            right < 1e-9,
-        ),
-        Check(f"with the printed (1 - r^2)^4 it does not: off by {printed:.2g}", printed > 1e-3),
-    ]
+    stays = f"with (1 - r^2)^3 in C(r) gradient flow stays on the curve, to {right:.1g}"
+    leaves = f"with the printed (1 - r^2)^4 it does not: off by {printed:.2g}"
+    return [Check(stays, right < 1e-9), Check(leaves, printed > 1e-3)]
 
 
 FIGURE = Figure(
@@ -80,11 +59,8 @@ FIGURE = Figure(
     differs=(
         "exponent 3 in C(r), for which Theorem I.1 holds; the printed 4 is wrong (docs/errata.md)"
     ),
-    scales={
-        scale: {"trials": trials} for scale, trials in (("smoke", 2), ("laptop", 40), ("paper", 40))
-    },
+    scales=by_scale(trials=(2, 40, 40)),
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},
-    runs=lambda settings: [{}],
     compute=compute,
     draw=draw,
     check=check,

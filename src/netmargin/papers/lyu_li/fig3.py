@@ -1,7 +1,7 @@
 """Figure 3: training accuracy and the margin by the original definition, with the constant rate."""
 
 from ..gallery.figure import Check, Row, Settings
-from ._curves import fitted, make_figure, rising
+from ._curves import fitted, make_curves, rising
 from ._training import CONSTANT
 
 
@@ -10,7 +10,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return [*map(fitted, rows), *(rising(row, "margin") for row in rows)]
 
 
-FIGURE = make_figure(
+FIGURE = make_curves(
     "lyu-li/fig3",
     "cnn",
     (CONSTANT,),

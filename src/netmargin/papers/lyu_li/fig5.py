@@ -1,7 +1,7 @@
 """Figure 5: VGGNet on CIFAR-10, with the constant rate."""
 
 from ..gallery.figure import Check, Row, Settings
-from ._curves import fitted, make_figure, rising
+from ._curves import fitted, make_curves, rising
 from ._training import CONSTANT
 
 
@@ -10,7 +10,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     return [*map(fitted, rows), *map(rising, rows)]
 
 
-FIGURE = make_figure(
+FIGURE = make_curves(
     "lyu-li/fig5",
     "vgg",
     (CONSTANT,),

@@ -10,13 +10,12 @@ from ...figures.style import OUTPUT, open_canvas
 from ...radii import robustness
 from ...radii.attacks import FOOLBOX
 from ...training import load_weights
-from ..gallery.figure import Check, Figure, Row, Settings, figure
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, figure
 from ..gallery.runs import folder_of
-from ._training import ASCENT, LOSS_BASED, RUNS, SCALES as TRAINING, images, make_net
+from ._training import ASCENT, LOSS_BASED, RUNS, SCALES as TRAINING, SPLITS, images, make_net
 
 TABLE = "lyu-li/table1"
 ASCENDED = "maximize_margin"
-SPLITS = {"train": "training", "test": "test"}
 
 
 def runs(settings: Settings) -> list[Row]:
@@ -49,20 +48,17 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         weights = kept / "checkpoint.pt"  # the epochs ended above the last level
     net = make_net(origin, trained)
     load_weights(net, weights)
-    name = "cnn_n" if run["split"] == "train" else "cnn_tested"
+    few = {**trained, "cnn" + SPLITS[run["split"]]: settings["n"]}
     report = robustness(
         net,
-        images(origin, {**trained, name: settings["n"]}, run["split"]),
+        images(origin, few, run["split"]),
         box=(0, 1),
         attacks=FOOLBOX,
         carlini_wagner_steps=settings["carlini_wagner_steps"],
         progress=False,
     )
-    return {
-        "upper": report.to_dict()["upper"],
-        "lower": report.lower.tolist(),
-        "accuracy": report.accuracy,
-    }
+    upper, lower = report.to_dict()["upper"], report.lower.tolist()
+    return {"upper": upper, "lower": lower, "accuracy": report.accuracy}
 
 
 def radii(row: Row) -> np.ndarray:
@@ -76,30 +72,25 @@ def draw(settings: Settings, rows: list[Row]):
 
     drawn, axes = open_canvas(2, 2, height=2.9)
     names = list(dict.fromkeys(row["model"] for row in rows))
-    colours = dict(
-        zip(names, colormaps["viridis"](np.linspace(0.9, 0.1, len(names) - 1)), strict=False)
-    ) | {ASCENDED: OUTPUT}
-    for pair, (split, title) in zip(axes, SPLITS.items(), strict=True):
-        of_split = [row for row in rows if row["split"] == split]
-        finite = np.concatenate([radii(row)[np.isfinite(radii(row))] for row in of_split])
+    shades = colormaps["viridis"](np.linspace(0.9, 0.1, len(names) - 1))
+    colours = dict(zip(names, shades, strict=False)) | {ASCENDED: OUTPUT}
+    for pair, split in zip(axes, SPLITS, strict=True):
+        of_split = {row["model"]: radii(row) for row in rows if row["split"] == split}
+        finite = np.concatenate([found[np.isfinite(found)] for found in of_split.values()])
         for axis, most in zip(pair, (finite.max(), np.median(finite) / 2), strict=True):
-            for row in of_split:
-                grid = np.linspace(0, most, 201)
-                shares = (radii(row)[None] > grid[:, None]).mean(1)
-                axis.plot(
-                    grid,
-                    100 * shares,
-                    color=colours[row["model"]],
-                    linewidth=1.4,
-                    label=row["model"],
-                )
-            axis.set(
-                xlabel=r"$\epsilon$ (L2)",
-                ylabel="robust accuracy in %",
-                title=f"{title} set, {settings['n']} images",
-            )
+            grid = np.linspace(0, most, 201)
+            for name, found in of_split.items():
+                shares = 100 * (found > grid[:, None]).mean(1)
+                axis.plot(grid, shares, color=colours[name], linewidth=1.4, label=name)
+            title = f"{_name_split(split)} set, {settings['n']} images"
+            axis.set(xlabel=r"$\epsilon$ (L2)", ylabel="robust accuracy in %", title=title)
         pair[0].legend(frameon=False, fontsize=7)
     return drawn
+
+
+def _name_split(split: str) -> str:
+    """Name a split in words."""
+    return "training" if split == "train" else split
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -111,36 +102,22 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     checks = []
     by = {(row["model"], row["split"]): radii(row) for row in rows}
     last = max(name for name, _ in by if name != ASCENDED)
-    for split, title in SPLITS.items():
-        first = by["model-1", split]
-        grid = np.linspace(np.quantile(first, 0.25), np.quantile(first, 0.75), 101)
-        share = {
-            name: 100 * (by[name, split][None] > grid[:, None]).mean()
-            for name in ("model-1", last, ASCENDED)
-        }
+    compared = ("model-1", last, ASCENDED)
+    for split in SPLITS:
+        low, high = np.quantile(by["model-1", split], (0.25, 0.75))
+        grid = np.linspace(low, high, 101)[:, None]
+        share = {name: 100 * (by[name, split] > grid).mean() for name in compared}
         words = ", ".join(f"{name} {value:.1f}%" for name, value in share.items())
-        sentence = (
-            f"{title} set: mean robust accuracy for epsilon between {grid[0]:.3g} and"
-            f" {grid[-1]:.3g}: {words}"
-        )
-        checks.append(Check(sentence, share[last] > share["model-1"]))
-    smallest = {name: by[name, "train"].min() for name in ("model-1", last, ASCENDED)}
-    words = ", ".join(f"{name} {value:.3g}" for name, value in smallest.items())
-    found = Check(
-        f"smallest radius of a training image, which the margin bounds: {words}",
-        min(smallest[last], smallest[ASCENDED]) > smallest["model-1"],
-    )
-    below = all(
-        lower <= upper
-        for row in rows
-        for lower, upper in zip(row["lower"], radii(row), strict=True)
-    )
-    certified = float(np.median([row["lower"] for row in rows if row["split"] == "train"]))
-    return [
-        *checks,
-        found,
-        Check(f"no certified radius (median {certified:.2g}) is above the attacked one", below),
-    ]
+        between = f"mean robust accuracy for epsilon between {low:.3g} and {high:.3g}"
+        sentence = f"{_name_split(split)} set: {between}: {words}"
+        checks.append(Check(sentence, bool(share[last] > share["model-1"])))
+    first, *others = smallest = [by[name, "train"].min() for name in compared]
+    words = ", ".join(f"{name} {r:.3g}" for name, r in zip(compared, smallest, strict=True))
+    sentence = f"smallest radius of a training image, which the margin bounds: {words}"
+    checks.append(Check(sentence, bool(min(others) > first)))
+    certified = np.median([row["lower"] for row in rows if row["split"] == "train"])
+    sentence = f"no certified radius (median {certified:.2g}) is above the attacked one"
+    return [*checks, Check(sentence, all((row["lower"] <= radii(row)).all() for row in rows))]
 
 
 FIGURE = Figure(
@@ -155,11 +132,11 @@ FIGURE = Figure(
         "the nets of table1 at its scale; the nearest of what DeepFool, DDN and Carlini-Wagner"
         " find, validated in float64; the last curve is not in the paper"
     ),
-    scales={
-        "smoke": {"training": "smoke", "n": 10, "carlini_wagner_steps": 5},
-        "laptop": {"training": "laptop", "n": 100, "carlini_wagner_steps": 30},
-        "paper": {"training": "paper", "n": 1000, "carlini_wagner_steps": 1000},
-    },
+    scales=by_scale(
+        training=("smoke", "laptop", "paper"),
+        n=(10, 100, 1000),
+        carlini_wagner_steps=(5, 30, 1000),
+    ),
     minutes={"smoke": 0.2, "laptop": 8.0, "paper": 6000.0},
     runs=runs,
     compute=compute,

@@ -4,28 +4,13 @@ after ascending the margin itself.
 
 from itertools import pairwise
 
-from ...figures.style import BOTH, OTHER
-from ..gallery.figure import Check, Figure, Row, Settings
-from ._training import (
-    ASCENT,
-    LOSS_BASED,
-    RUNS,
-    SCALES,
-    SUBSET,
-    WITHOUT_BIAS,
-    concerns,
-    runs,
-    train_net,
-)
+from ...figures.style import BOTH, OTHER, open_canvas
+from ..gallery.figure import Check, Row, Settings
+from ._training import ASCENT, LOSS_BASED, SUBSET, WITHOUT_BIAS, make_figure, runs
 
-# The normalized margins that the paper prints, beside which ours are shown.
-PAPER = {
-    "model-1": 5.65e-5,
-    "model-2": 9.50e-5,
-    "model-3": 1.30e-4,
-    "model-4": 4.61e-4,
-    "model-5": 1.18e-3,
-}
+_MARGINS = (5.65e-5, 9.50e-5, 1.30e-4, 4.61e-4, 1.18e-3)
+PAPER = {f"model-{k}": margin for k, margin in enumerate(_MARGINS, 1)}
+"""The normalized margins that the paper prints, beside which ours are shown."""
 COLUMNS = {
     "epochs": ("epochs", "d"),
     "log10_loss": (r"$\log_{10}$ loss", ".2f"),
@@ -51,27 +36,18 @@ def models(rows: list[Row]) -> dict[str, Row]:
 
 def draw(settings: Settings, rows: list[Row]):
     """Draw the table, with the paper's margins in the last column."""
-    from matplotlib.figure import Figure as Canvas
-
-    drawn = Canvas(figsize=(8.2, 2.4), layout="constrained")
-    axis = drawn.subplots()
+    drawn, ((axis,),) = open_canvas(width=8.2, height=2.4)
     axis.axis("off")
-    found = models(rows)
-    text = [
-        [
-            name,
-            *(
-                "-" if row[key] is None else format(row[key], form)
-                for key, (_, form) in COLUMNS.items()
-            ),
-            f"{PAPER[name]:.3g}" if name in PAPER else "-",
+    text = []
+    for name, row in models(rows).items():
+        cells = [
+            *((row[key], form) for key, (_, form) in COLUMNS.items()),
+            (PAPER.get(name), ".3g"),
         ]
-        for name, row in found.items()
-    ]
-    headings = ["model", *(heading for heading, _ in COLUMNS.values()), "paper's margin"]
+        text.append([name, *("-" if v is None else format(v, form) for v, form in cells)])
     table = axis.table(
         text,
-        colLabels=headings,
+        colLabels=["model", *(heading for heading, _ in COLUMNS.values()), "paper's margin"],
         loc="center",
         cellLoc="right",
         edges="horizontal",
@@ -81,10 +57,8 @@ def draw(settings: Settings, rows: list[Row]):
     table.set_fontsize(10)
     table.scale(1, 1.5)
     for (row, _), cell in table.get_celld().items():
-        cell.set_text_props(
-            color=OTHER if row == len(text) else BOTH if row == 0 else "black",
-            weight="bold" if row == 0 else None,
-        )
+        colour = OTHER if row == len(text) else BOTH if row == 0 else "black"
+        cell.set_text_props(color=colour, weight="bold" if row == 0 else None)
     return drawn
 
 
@@ -114,7 +88,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     ]
 
 
-FIGURE = Figure(
+FIGURE = make_figure(
     id="lyu-li/table1",
     title="the CNN without bias on MNIST after training for different numbers of epochs",
     finding=(
@@ -124,12 +98,8 @@ FIGURE = Figure(
     differs=SUBSET
     + "; the last row is not in the paper, its epochs are passes over the data, training to model-1"
     " included",
-    scales=SCALES,
-    minutes={"smoke": 0.1, "laptop": 5.0, "paper": 110_000.0},
+    minutes=(0.1, 5.0, 110_000.0),
     runs=lambda settings: runs("cnn", LOSS_BASED, ASCENT, biases=(WITHOUT_BIAS,)),
-    compute=train_net,
-    concerns=concerns,
     draw=draw,
     check=check,
-    runs_of=RUNS,
 )
