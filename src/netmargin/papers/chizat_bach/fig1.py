@@ -43,9 +43,8 @@ def draw(settings: Settings, rows: list[Row]):
     for line, (net, (exact, words, space)) in zip(axes, PAIRS.items(), strict=True):
         for axis, row in zip(line, rows, strict=True):
             draw_classifier(axis, row, row[net], dashed=row[exact])
-        line[0].set_ylabel(
-            f"{words.removeprefix('the ')}\n(dashed: exact $\\mathcal{{F}}_{space[-1]}$)"
-        )
+        exactly = f"(dashed: exact $\\mathcal{{F}}_{space[-1]}$)"
+        line[0].set_ylabel(f"{words.removeprefix('the ')}\n{exactly}")
     return drawn
 
 

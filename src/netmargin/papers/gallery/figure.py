@@ -23,7 +23,7 @@ settings of the paper.
 
 
 def by_scale(**settings: Any) -> dict[str, Settings]:
-    """Settings at each of SCALES: a tuple holds one value per scale, all else is the same at all."""
+    """Settings at each of SCALES: a tuple is one value for each, all else the same at all."""
     return {
         scale: {name: v[at] if isinstance(v, tuple) else v for name, v in settings.items()}
         for at, scale in enumerate(SCALES)

@@ -34,9 +34,9 @@ and the files stay small.
 """
 
 # Smoke: nets, data and epochs so small that every figure of these runs is drawn in seconds. Laptop:
-# minutes for each net; an epoch has 10 steps instead of 600, so that the rate of the CNN is ten times
-# the paper's, and the losses at which training ends are above the paper's. Paper: the settings of
-# Appendix J; -881.5 is the log10-loss of its table 1 after the last epoch.
+# minutes for each net; an epoch has 10 steps instead of 600, so that the rate of the CNN is ten
+# times the paper's, and the losses at which training ends are above the paper's. Paper: the
+# settings of Appendix J; -881.5 is the log10-loss of its table 1 after the last epoch.
 SCALES = by_scale(
     cnn_data=("digits", "mnist", "mnist"),
     cnn_channels=([4, 8], [8, 16], [32, 64]),

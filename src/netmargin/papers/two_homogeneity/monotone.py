@@ -11,7 +11,7 @@ from torch import nn
 
 from ...figures.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
 from ...flow.gradient_flow import gradient_flow
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 from ._normalized_nets import AttentionFeatures, NormalizedNet, NormalizedReLU
 
 # Nets in the units of the theorem, each small enough for a flow that is followed to t = 3000.
@@ -92,8 +92,7 @@ FIGURE = Figure(
         "from the time at which the data are separated, the smooth margin over (a, b) never falls,"
         " although the inner parameters move freely"
     ),
-    differs="",
-    scales={"smoke": {"time": 20.0}, "laptop": {"time": 300.0}, "paper": {"time": 3000.0}},
+    scales=by_scale(time=(20.0, 300.0, 3000.0)),
     minutes={"smoke": 0.1, "laptop": 0.1, "paper": 0.2},
     runs=lambda settings: [{"net": name} for name in INNER],
     compute=compute,

@@ -7,7 +7,8 @@ import numpy as np
 
 from ...datasets import parity
 from ...figures.style import BOTH, OUTPUT, open_canvas
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.comparison import draw_means, tabulate
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 from ..wei_2018._separation import SCALES, separation
 
 
@@ -26,38 +27,20 @@ def _by_n(rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
     """Collect n, the errors of the net, and those of the kernel scale that is best in the mean,
     (runs, n).
     """
-    ns = sorted({row["n"] for row in rows})
-    net = np.array([[row["net"] for row in rows if row["n"] == n] for n in ns]).T
-    kernels = np.array([[row["kernels"] for row in rows if row["n"] == n] for n in ns])
-    best = kernels.mean(1).argmin(1)
-    return ns, net, np.array([kernels[i, :, best[i]] for i in range(len(ns))]).T
+    (ns, net), (_, kernels) = (tabulate(rows, name, "n") for name in ("net", "kernels"))
+    best = kernels.mean(0).argmin(1)
+    return ns, net, kernels[:, np.arange(len(ns)), best]
 
 
 def draw(settings: Settings, rows: list[Row]):
     """Draw means with two standard errors."""
     ns, net, kernel = _by_n(rows)
     drawn, ((axis,),) = open_canvas()
-    for values, label, colour in (
-        (net, "regularized net", BOTH),
-        (kernel, f"best of {len(SCALES)} tangent kernels", OUTPUT),
-    ):
-        errors = 2 * values.std(0, ddof=1) / math.sqrt(len(values))
-        axis.errorbar(
-            ns,
-            values.mean(0),
-            errors,
-            color=colour,
-            marker="o",
-            markersize=3,
-            capsize=2,
-            label=label,
-        )
+    draw_means(axis, ns, net, color=BOTH, label="regularized net")
+    draw_means(axis, ns, kernel, color=OUTPUT, label=f"best of {len(SCALES)} tangent kernels")
     axis.axhline(0.5, color="0.6", linestyle=":", label="guessing")
-    axis.set(
-        xlabel=f"samples n (d = {settings['d']}, d$^2$ = {settings['d'] ** 2})",
-        ylabel="test error",
-        ylim=(-0.02, 0.55),
-    )
+    d = settings["d"]
+    axis.set(xlabel=f"samples n (d = {d}, d$^2$ = {d**2})", ylabel="test error", ylim=(-0.02, 0.55))
     axis.legend(frameon=False, fontsize=8)
     return drawn
 
@@ -65,22 +48,13 @@ def draw(settings: Settings, rows: list[Row]):
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check that for some n below d^2 nets generalize and kernels do not."""
     ns, net, kernel = _by_n(rows)
-    apart = kernel.mean(0) - net.mean(0)
-    best = int(apart.argmax())
+    best = int((kernel - net).mean(0).argmax())
+    n, net, kernel = ns[best], float(net.mean(0)[best]), float(kernel.mean(0)[best])
     sentence = (
-        f"at n = {ns[best]} the net errs on {100 * net.mean(0)[best]:.1f}%, the best tangent kernel"
-        f" on {100 * kernel.mean(0)[best]:.1f}%"
+        f"at n = {n} the net errs on {100 * net:.1f}%, the best tangent kernel on"
+        f" {100 * kernel:.1f}%"
     )
-    return [
-        Check(
-            sentence,
-            bool(
-                net.mean(0)[best] < 0.05
-                and kernel.mean(0)[best] > 0.15
-                and ns[best] < settings["d"] ** 2
-            ),
-        )
-    ]
+    return [Check(sentence, net < 0.05 and kernel > 0.15 and n < settings["d"] ** 2)]
 
 
 FIGURE = Figure(
@@ -96,11 +70,12 @@ FIGURE = Figure(
         "a regularized net, as in Wei et al., instead of the early-stopped flow of Theorem 4.1,"
         " whose widths and times are out of reach"
     ),
-    scales={
-        "smoke": {"d": 15, "n": [30, 60], "runs": 2, "tested": 500},
-        "laptop": {"d": 15, "n": [30, 45, 60, 90, 120, 180], "runs": 5, "tested": 2000},
-        "paper": {"d": 20, "n": [40, 60, 80, 120, 160, 240, 320], "runs": 20, "tested": 4000},
-    },
+    scales=by_scale(
+        d=(15, 15, 20),
+        n=([30, 60], [30, 45, 60, 90, 120, 180], [40, 60, 80, 120, 160, 240, 320]),
+        runs=(2, 5, 20),
+        tested=(500, 2000, 4000),
+    ),
     minutes={"smoke": 0.15, "laptop": 0.6, "paper": 15.0},
     runs=lambda settings: [
         {"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])

@@ -1,4 +1,6 @@
-"""Minimizers of the mean square + lambda ||theta||^r, for real values y (Theorem D.3)."""
+"""Minimizers of the mean square + lambda ||theta||^r, for real values y (Theorem D.3), and the nets
+that a path of minimizers leads to.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -44,3 +46,10 @@ def interpolation_path(
         seed=seed,
         progress=False,
     )
+
+
+def load_minimizer(make_model: Callable[[], nn.Module], path: RegularizationPath) -> nn.Module:
+    """Make the net at the weakest lambda of a path, in float64."""
+    net = make_model().double()
+    net.load_state_dict(path.states[min(path.states)])
+    return net

@@ -7,6 +7,7 @@ from ...kernels import ntk
 from ...models import mlp
 from ...regularization.path import regularization_path
 from ...solvers import kernel_max_margin
+from ._interpolation import load_minimizer
 
 SCALES = ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, 3.0), (3.0, 1.0))
 """(r_w, r_u) of the tangent kernel: the output layer alone, the hidden layer alone, both."""
@@ -22,18 +23,10 @@ def separation(
         down, from one start.
     """
     (X, y), (T, t) = train, test
-    d = X.shape[1]
-    path = regularization_path(
-        lambda: mlp([d, width, 1], bias="none"),
-        (X, y),
-        lambdas=[3e-2, 1e-2, 3e-3, 1e-3, 1e-4],
-        starts=1,
-        iterations=iterations,
-        seed=seed,
-        progress=False,
-    )
-    net = mlp([d, width, 1], bias="none").double()
-    net.load_state_dict(path.states[1e-4])
+    make = lambda: mlp([X.shape[1], width, 1], bias="none")  # noqa: E731
+    options = {"starts": 1, "iterations": iterations, "seed": seed, "progress": False}
+    path = regularization_path(make, (X, y), lambdas=[3e-2, 1e-2, 3e-3, 1e-3, 1e-4], **options)
+    net = load_minimizer(make, path)
     with torch.no_grad():
         net_error = (t * net(T)[:, 0] <= 0).double().mean().item()
     kernel_errors = []

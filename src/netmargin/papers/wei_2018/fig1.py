@@ -9,21 +9,16 @@ import numpy as np
 from ...datasets import gaussian_xor
 from ...figures.style import BOTH, OUTPUT
 from ...solvers import f1_max_margin, f2_max_margin, linear_max_margin
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """Draw the samples, and solve for the margins of nets, kernels and linear classifiers."""
     X, y = gaussian_xor(settings["n"], 3, seed=run["seed"])
     f1, f2 = f1_max_margin(X, y, bias=False, time_limit=20), f2_max_margin(X, y, bias=False)
-    linear = linear_max_margin(X, y, bias=True)
-    return {
-        "X": X.tolist(),
-        "y": y.tolist(),
-        "f1": 2 * f1.margin,
-        "f2": f2.margin,
-        "linear": linear.upper_bound,
-    }
+    margins = {"f1": 2 * f1.margin, "f2": f2.margin}
+    margins["linear"] = linear_max_margin(X, y, bias=True).upper_bound
+    return margins | {"X": X.tolist(), "y": y.tolist()}
 
 
 def draw(settings: Settings, rows: list[Row]):
@@ -43,17 +38,12 @@ def draw(settings: Settings, rows: list[Row]):
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check Lemma D.1, and that kernels have a smaller margin."""
-    f1, f2 = rows[0]["f1"], rows[0]["f2"]
+    f1, f2, linear = (rows[0][name] for name in ("f1", "f2", "linear"))
+    lemma = f"the l1 margin is {f1:.4f}, at least sqrt(2) / 4 = 0.3536 (Lemma D.1)"
+    none = f"no linear classifier separates the samples: margin at most {linear:.1g}, proved"
     return [
-        Check(
-            f"the l1 margin is {f1:.4f}, at least sqrt(2) / 4 = 0.3536 (Lemma D.1)",
-            f1 >= 2**0.5 / 4 * (1 - 1e-5),
-        ),
-        Check(
-            f"no linear classifier separates the samples: margin at most {rows[0]['linear']:.1g},"
-            " proved",
-            rows[0]["linear"] < 1e-6,
-        ),
+        Check(lemma, f1 >= 2**0.5 / 4 * (1 - 1e-5)),
+        Check(none, linear < 1e-6),
         Check(f"the kernel margin is {f2:.4f}, less than half", f2 < f1 / 2),
     ]
 
@@ -62,10 +52,8 @@ FIGURE = Figure(
     id="wei-2018/fig1",
     title="60 sampled points of the distribution D in 3 dimensions",
     finding="no linear classifier separates the four groups, four neurons do",
-    differs="",
-    scales={scale: {"n": 60, "seed": 0} for scale in ("smoke", "laptop", "paper")},
+    scales=by_scale(n=60, seed=0),
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},
-    runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,
     draw=draw,
     check=check,

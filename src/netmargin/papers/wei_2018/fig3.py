@@ -15,10 +15,13 @@ from ...kernels import arc_cosine
 from ...models import mlp
 from ...regularization import regularization_path
 from ...solvers import f2_max_margin, min_norm_interpolation
-from ..gallery.figure import Check, Figure, Row, Settings
-from ._interpolation import interpolation_path
+from ..gallery.comparison import draw_means, is_positive, standard_errors, tabulate
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ._interpolation import interpolation_path, load_minimizer
 
 COMPLEXITY = "complexity, 4 Rad / gamma"
+KINDS = {"": ("classification", "0-1 error"), "_squares": ("regression", "squared error")}
+"""What is learnt and its error, by the ending of the names of results."""
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -39,88 +42,44 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     options = {"starts": 1, "iterations": settings["iterations"], "seed": seed}
     lambdas = [1e-2, 1e-4, 1e-6, 1e-8]
     path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)
-    found["net"] = _error(make(), path.states[1e-8], T, t)
+    with torch.no_grad():
+        outputs = load_minimizer(make, path)(T)[:, 0].numpy()
+    found["net"] = float((t * outputs <= 0).mean())
     q = path.rows[-1]["normalized_margin"]
     # Only the smallest margin and the norms of the inputs enter the leading terms.
-    found["net_bound"] = (
-        two_layer_bound(np.full(n, q), X, radius=radius).terms[COMPLEXITY] if q > 0 else None
-    )
+    bound = two_layer_bound(np.full(n, q), X, radius=radius) if q > 0 else None
+    found["net_bound"] = bound.terms[COMPLEXITY] if bound else None
     kernel, K = f2_max_margin(X, y, bias=False), arc_cosine(X, bias=False)
-    found["kernel"] = float(
-        (t * kernel.decision_function(arc_cosine(T, X, bias=False)) <= 0).mean()
-    )
-    found["kernel_bound"] = kernel_bound(
-        np.full(n, kernel.margin), K, largest=radius / math.sqrt(2 * d)
-    ).terms[COMPLEXITY]
+    outputs = kernel.decision_function(arc_cosine(T, X, bias=False))
+    found["kernel"] = float((t * outputs <= 0).mean())
+    bound = kernel_bound(np.full(n, kernel.margin), K, largest=radius / math.sqrt(2 * d))
+    found["kernel_bound"] = bound.terms[COMPLEXITY]
 
     path = interpolation_path(make, X, values, lambdas=[1e-1, 1e-2, 1e-4, 1e-8], **options)
-    net = make().double()
-    net.load_state_dict(path.states[1e-8])
     with torch.no_grad():
-        found["net_squares"] = float(((net(T)[:, 0].numpy() - v) ** 2).mean())
+        outputs = load_minimizer(make, path)(T)[:, 0].numpy()
     smooth = min_norm_interpolation(X, values, bias=False, norm="l2")
-    found["kernel_squares"] = float(((smooth.decision_function(T) - v) ** 2).mean())
-    none = truncated_squares(values, values)
-    for name, norm, kernel_features in (
-        ("net", path.rows[-1]["norm"] ** 2 / 2, False),
-        ("kernel", smooth.norm, True),
+    for name, outputs, norm in (
+        ("net", outputs, path.rows[-1]["norm"] ** 2 / 2),
+        ("kernel", smooth.decision_function(T), smooth.norm),
     ):
-        bound = regression_bound(
-            none, X, norm=norm, largest_loss=1.0, lipschitz=2.0, kernel=kernel_features
-        )
+        found[f"{name}_squares"] = float(((outputs - v) ** 2).mean())
+        terms = {"largest_loss": 1.0, "lipschitz": 2.0, "kernel": name == "kernel"}
+        bound = regression_bound(truncated_squares(values, values), X, norm=norm, **terms)
         found[f"{name}_squares_bound"] = bound.terms["complexity"]
     return found
 
 
-def _error(net: torch.nn.Module, state: dict, T: torch.Tensor, t: np.ndarray) -> float:
-    """The share of test samples that a net with these parameters misclassifies."""
-    net.double().load_state_dict(state)
-    with torch.no_grad():
-        return float((t * net(T)[:, 0].numpy() <= 0).mean())
-
-
-def by_n(name: str, rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Collect n, means, and standard errors of a result, over the teachers for which it exists."""
-    ns = sorted({row["n"] for row in rows})
-    groups = [
-        np.array([row[name] for row in rows if row["n"] == n and row[name] is not None]) for n in ns
-    ]
-    return (
-        ns,
-        np.array([g.mean() for g in groups]),
-        np.array([g.std(ddof=1) / math.sqrt(len(g)) for g in groups]),
-    )
-
-
 def draw(settings: Settings, rows: list[Row], *, bounds: bool = True):
     """Draw test errors with two standard errors (solid), and the terms of the bounds (dotted)."""
-    drawn, axes = open_canvas(2)
-    for axis, suffix, title, label in zip(
-        axes[0],
-        ("", "_squares"),
-        ("classification", "regression"),
-        ("0-1 error", "squared error"),
-        strict=True,
-    ):
+    drawn, (axes,) = open_canvas(2)
+    for axis, (suffix, (title, label)) in zip(axes, KINDS.items(), strict=True):
         for method, colour in (("net", BOTH), ("kernel", OUTPUT)):
-            ns, means, errors = by_n(method + suffix, rows)
-            axis.errorbar(
-                ns,
-                means,
-                2 * errors,
-                color=colour,
-                marker="o",
-                markersize=3,
-                capsize=2,
-                label=method,
-            )
+            draw_means(axis, *tabulate(rows, method + suffix, "n"), color=colour, label=method)
             if bounds:
-                axis.plot(
-                    *by_n(f"{method}{suffix}_bound", rows)[:2],
-                    color=colour,
-                    linestyle=":",
-                    label=f"{method}, bound",
-                )
+                ns, terms = tabulate(rows, f"{method}{suffix}_bound", "n")
+                line = {"color": colour, "linestyle": ":", "label": f"{method}, bound"}
+                axis.plot(ns, np.nanmean(terms, 0), **line)
         axis.set(xlabel=f"samples n (d = {settings['d']})", ylabel=f"test {label}", title=title)
         axis.set_yscale("log" if bounds else "linear")
         axis.legend(frameon=False, fontsize=8)
@@ -131,56 +90,40 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check that nets beat kernels over the larger half of n, in the mean by more than so many
     standard errors.
     """
-    ns = sorted({row["n"] for row in rows})
-    larger, checks = ns[len(ns) // 2 :], []
-    for suffix, words in (("", "0-1 error"), ("_squares", "squared error")):
+    checks = []
+    for suffix, (_, words) in KINDS.items():
+        ns, net = tabulate(rows, "net" + suffix, "n")
+        larger = slice(len(ns) // 2, None)
         # One difference per teacher: samples of different n share it.
-        seeds = sorted({row["seed"] for row in rows})
         net, kernel = (
-            np.array(
-                [
-                    np.mean(
-                        [
-                            row[method + suffix]
-                            for row in rows
-                            if row["seed"] == seed and row["n"] in larger
-                        ]
-                    )
-                    for seed in seeds
-                ]
-            )
-            for method in ("net", "kernel")
+            values[:, larger].mean(1) for values in (net, tabulate(rows, "kernel" + suffix, "n")[1])
         )
-        error = (kernel - net).std(ddof=1) / math.sqrt(len(seeds))
+        gain = kernel - net
         sentence = (
-            f"mean {words} for n = {', '.join(map(str, larger))}: net {net.mean():.4f}, kernel"
-            f" {kernel.mean():.4f} (difference {(kernel - net).mean():.4f} +- {error:.4f})"
+            f"mean {words} for n = {', '.join(map(str, ns[larger]))}: net {net.mean():.4f}, kernel"
+            f" {kernel.mean():.4f} (difference {gain.mean():.4f} +- {standard_errors(gain):.4f})"
         )
-        checks.append(
-            Check(sentence, bool((kernel - net).mean() > settings["standard_errors"] * error))
-        )
+        checks.append(Check(sentence, is_positive(gain, settings["standard_errors"])))
     return checks
 
 
 def check_with_bounds(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check in addition that the bounds say nothing yet about the errors."""
-    times = {
-        method: min(
-            np.min(by_n(f"{method}{suffix}_bound", rows)[1] / by_n(method + suffix, rows)[1])
-            for suffix in ("", "_squares")
+    net, kernel = (
+        min(
+            np.min(
+                np.nanmean(tabulate(rows, f"{method}{suffix}_bound", "n")[1], 0)
+                / tabulate(rows, method + suffix, "n")[1].mean(0)
+            )
+            for suffix in KINDS
         )
         for method in ("net", "kernel")
-    }
-    sentence = (
-        f"the leading terms of the bounds are at least {times['net']:.0f} times the errors of the"
-        f" net, {times['kernel']:.0f} times those of the kernel"
     )
-    return [*check(settings, rows), Check(sentence, bool(min(times.values()) > 1))]
-
-
-def concerns(run: Row, setting: str) -> bool:
-    """Whether a run depends on a setting: each has its own n."""
-    return setting not in ("n", "runs", "standard_errors")
+    sentence = (
+        f"the leading terms of the bounds are at least {net:.0f} times the errors of the net,"
+        f" {kernel:.0f} times those of the kernel"
+    )
+    return [*check(settings, rows), Check(sentence, bool(min(net, kernel) > 1))]
 
 
 FIGURE = Figure(
@@ -195,38 +138,20 @@ FIGURE = Figure(
         " exact; targets are divided by the standard deviation of those in training; regression has"
         " the same inputs as classification, after rejection; the values of n are assumed"
     ),
-    scales={
-        "smoke": {
-            "d": 6,
-            "n": [40, 150],
-            "runs": 3,
-            "tested": 1000,
-            "iterations": 30,
-            "standard_errors": 0,
-        },
-        "laptop": {
-            "d": 20,
-            "n": [50, 100, 200, 400],
-            "runs": 4,
-            "tested": 4000,
-            "iterations": 60,
-            "standard_errors": 2,
-        },
-        "paper": {
-            "d": 20,
-            "n": [50, 100, 150, 200, 250, 300, 400, 500],
-            "runs": 100,
-            "tested": 10_000,
-            "iterations": 100,
-            "standard_errors": 2,
-        },
-    },
+    scales=by_scale(
+        d=(6, 20, 20),
+        n=([40, 150], [50, 100, 200, 400], [50, 100, 150, 200, 250, 300, 400, 500]),
+        runs=(3, 4, 100),
+        tested=(1000, 4000, 10_000),
+        iterations=(30, 60, 100),
+        standard_errors=(0, 2, 2),
+    ),
     minutes={"smoke": 0.2, "laptop": 1.0, "paper": 200.0},
     runs=lambda settings: [
         {"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])
     ],
     compute=compute,
-    concerns=concerns,
+    concerns=lambda run, setting: setting not in ("n", "runs", "standard_errors"),
     draw=draw,
     check=check_with_bounds,
 )

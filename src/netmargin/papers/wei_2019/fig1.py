@@ -6,7 +6,7 @@ import numpy as np
 
 from ...datasets import hypercube
 from ...figures.style import draw_samples, open_canvas
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -18,37 +18,23 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 def draw(settings: Settings, rows: list[Row]):
     """Draw the two coordinates that count."""
     drawn, ((axis,),) = open_canvas(height=4.0)
-    X = np.array(rows[0]["X"])
-    draw_samples(
-        axis, X + np.random.default_rng(0).normal(scale=0.03, size=X.shape), np.array(rows[0]["y"])
-    )
-    axis.set(
-        xlabel="$x_1$",
-        ylabel="$x_2$",
-        aspect="equal",
-        xlim=(-1.4, 1.4),
-        ylim=(-1.4, 1.4),
-        title="drawn with a little noise",
-    )
+    X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
+    draw_samples(axis, X + np.random.default_rng(0).normal(scale=0.03, size=X.shape), y)
+    axis.set(xlabel="$x_1$", ylabel="$x_2$", title="drawn with a little noise")
+    axis.set(aspect="equal", xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
     return drawn
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check (2.5): four groups with alternating labels and equal shares."""
     X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
-    alternating = np.where(X[:, 0] != 0, 1, -1)
-    right = bool(
-        np.array_equal(np.abs(X).sum(1), np.ones(len(X))) and np.array_equal(y, alternating)
-    )
-    shares = [
-        float(np.isclose(X, corner).all(1).mean()) for corner in ([1, 0], [-1, 0], [0, 1], [0, -1])
-    ]
+    right = (np.abs(X).sum(1) == 1).all() and (y == np.where(X[:, 0] != 0, 1, -1)).all()
+    corners = ([1, 0], [-1, 0], [0, 1], [0, -1])
+    shares = [float(np.isclose(X, corner).all(1).mean()) for corner in corners]
+    near = f"each with a share near 1/4: {', '.join(f'{share:.2f}' for share in shares)}"
     return [
-        Check("samples are +-e_1 with label +1 and +-e_2 with label -1", right),
-        Check(
-            f"each with a share near 1/4: {', '.join(f'{share:.2f}' for share in shares)}",
-            max(abs(share - 0.25) for share in shares) < 0.1,
-        ),
+        Check("samples are +-e_1 with label +1 and +-e_2 with label -1", bool(right)),
+        Check(near, max(abs(share - 0.25) for share in shares) < 0.1),
     ]
 
 
@@ -58,10 +44,8 @@ FIGURE = Figure(
     finding=(
         "all signal is in two coordinates, where four groups alternate; the other d - 2 are noise"
     ),
-    differs="",
-    scales={scale: {"n": 300, "seed": 0} for scale in ("smoke", "laptop", "paper")},
+    scales=by_scale(n=300, seed=0),
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},
-    runs=lambda settings: [{"seed": settings["seed"]}],
     compute=compute,
     draw=draw,
     check=check,

@@ -11,15 +11,17 @@ from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...margins import measure
 from ...models import mlp
 from ...training import AnnealedLR, Epochs, train
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.comparison import is_positive, standard_errors, tabulate
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 _LOOKS = 24
 """The number of looks at a run, in geometric distances: about six in each decade of its steps."""
 PANELS = {
-    "test_accuracy": "test accuracy",
-    "margin": r"normalized margin $q_{\min}/\|\Theta\|^2$",
-    "changed": "share of activations that changed",
+    "test_accuracy": ("test accuracy", ""),
+    "margin": ("normalized margin", r" $q_{\min}/\|\Theta\|^2$"),
+    "changed": ("share of activations that changed", ""),
 }
+"""What is looked at, in words and in symbols."""
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -37,17 +39,15 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
             parameter.normal_(generator=random)
     begun, step = _active(net, X), 0
     found: dict[str, list] = {name: [] for name in ("steps", *PANELS)}
-    for end in sorted(
-        {0, *np.geomspace(1, settings["steps"], _LOOKS).round().astype(int).tolist()}
-    ):
+    # The decay of a step is that of lambda ||Theta||^2, so twice lambda.
+    decay = {"weight_decay": 2 * run["lambda"], "rate_drops": {}, "decay_drops": {}}
+    lr = AnnealedLR(settings["rate"], **decay)
+    for end in np.unique([0, *np.geomspace(1, settings["steps"], _LOOKS).round()]).astype(int):
         if end:
-            # The decay of a step is that of lambda ||Theta||^2, so twice lambda.
-            rate = AnnealedLR(
-                settings["rate"], weight_decay=2 * run["lambda"], rate_drops={}, decay_drops={}
-            )
-            train(net, (X, y), until=Epochs(end - step), lr=rate, batch_size=None, progress=False)
+            until = Epochs(int(end - step))
+            train(net, (X, y), until=until, lr=lr, batch_size=None, progress=False)
         step = end
-        found["steps"].append(end)
+        found["steps"].append(int(end))
         found["test_accuracy"].append(measure(net, (T, t)).accuracy)
         found["margin"].append(measure(net, (X, y)).normalized_margin)
         found["changed"].append(float((_active(net, X) != begun).double().mean()))
@@ -63,18 +63,14 @@ def _active(net: nn.Sequential, X: Tensor) -> Tensor:
 def draw(settings: Settings, rows: list[Row]):
     """Draw single teachers (thin) and their mean (thick)."""
     drawn, (axes,) = open_canvas(len(PANELS), width=3.6)
-    for axis, (name, label) in zip(axes, PANELS.items(), strict=True):
+    for axis, (name, words) in zip(axes, PANELS.items(), strict=True):
         for strength, colour in ((settings["lambda"], BOTH), (0.0, OUTPUT)):
             of_strength = [row for row in rows if row["lambda"] == strength]
-            draw_band(
-                axis,
-                of_strength[0]["steps"],
-                np.array([row[name] for row in of_strength]),
-                colour=colour,
-                label=rf"$\lambda$ = {strength:g}",
-            )
+            values = np.array([row[name] for row in of_strength])
+            label = rf"$\lambda$ = {strength:g}"
+            draw_band(axis, of_strength[0]["steps"], values, colour=colour, label=label)
         axis.set_xscale("symlog", linthresh=1)
-        axis.set(xlabel="steps", ylabel=label)
+        axis.set(xlabel="steps", ylabel="".join(words))
         axis.legend(frameon=False, fontsize=8)
     return drawn
 
@@ -84,27 +80,17 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     errors.
     """
     checks = []
-    for name, words in (
-        ("test_accuracy", "test accuracy"),
-        ("margin", "normalized margin"),
-        ("changed", "share of activations changed"),
-    ):
-        ends = [
-            np.array([row[name][-1] for row in rows if row["lambda"] == strength])
-            for strength in (settings["lambda"], 0.0)
-        ]
-        gain = ends[0] - ends[1]
-        error = gain.std(ddof=1) / np.sqrt(len(gain))
+    for name, (words, _) in PANELS.items():
+        ends = [row | {"end": row[name][-1]} for row in rows]
+        without, with_it = tabulate(ends, "end", "lambda")[1].T
+        gain = with_it - without
         sentence = (
-            f"{words}: {ends[0].mean():.3g} with the regularizer, {ends[1].mean():.3g} without"
-            f" (difference {gain.mean():.3g} +- {error:.2g})"
+            f"{words}: {with_it.mean():.3g} with the regularizer, {without.mean():.3g} without"
+            f" (difference {gain.mean():.3g} +- {standard_errors(gain):.2g})"
         )
-        checks.append(Check(sentence, bool(gain.mean() > 2 * error)))
+        checks.append(Check(sentence, is_positive(gain)))
     return checks
 
-
-# The settings that all scales share; `differs` says which are assumed.
-_ALL = {"d": 20, "n": 200, "rate": 0.1, "lambda": 5e-4}
 
 FIGURE = Figure(
     id="wei-2019/fig2",
@@ -120,11 +106,16 @@ FIGURE = Figure(
         "assumed, as the text lost its numbers: d = 20, n = 200, 500 hidden units, rate 0.1, lambda"
         " 5e-4, 20,000 steps"
     ),
-    scales={
-        "smoke": _ALL | {"hidden": 100, "steps": 800, "runs": 3, "tested": 2000},
-        "laptop": _ALL | {"hidden": 500, "steps": 10_000, "runs": 5, "tested": 4000},
-        "paper": _ALL | {"hidden": 500, "steps": 20_000, "runs": 20, "tested": 10_000},
-    },
+    scales=by_scale(
+        d=20,
+        n=200,
+        rate=0.1,
+        **{"lambda": 5e-4},
+        hidden=(100, 500, 500),
+        steps=(800, 10_000, 20_000),
+        runs=(3, 5, 20),
+        tested=(2000, 4000, 10_000),
+    ),
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 25.0},
     runs=lambda settings: [
         {"lambda": strength, "seed": seed}

@@ -9,7 +9,9 @@ from ...figures.style import BOTH, open_canvas
 from ...margins import measure
 from ...models import mlp
 from ...regularization.path import regularization_path
-from ..gallery.figure import Check, Figure, Row, Settings
+from ..gallery.comparison import draw_means, is_positive, standard_errors, tabulate
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..wei_2018._interpolation import load_minimizer
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
@@ -20,19 +22,10 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     lambdas = np.geomspace(strongest, weakest, settings["stages"]).tolist()
     widths = [X.shape[1], run["width"], 1 if of_teacher else 10]
     make = lambda: mlp(widths, bias="none")  # noqa: E731
-    options = {
-        "starts": 1,
-        "iterations": settings["iterations"],
-        "seed": run["seed"],
-        "progress": False,
-    }
-    path = regularization_path(make, (X, y), lambdas=lambdas, **options)
-    net = make().double()
-    net.load_state_dict(path.states[lambdas[-1]])
-    return {
-        "test_error": 1 - measure(net, (T, t)).accuracy,
-        "margin": path.rows[-1]["normalized_margin"],
-    }
+    options = {"starts": 1, "iterations": settings["iterations"], "seed": run["seed"]}
+    path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)
+    error = 1 - measure(load_minimizer(make, path), (T, t)).accuracy
+    return {"test_error": error, "margin": path.rows[-1]["normalized_margin"]}
 
 
 def _teacher(run: Row, settings: Settings):
@@ -44,35 +37,25 @@ def _teacher(run: Row, settings: Settings):
 
 def _images(run: Row, settings: Settings):
     """Load training and test images, flattened."""
-    load = datasets.BY_NAME[run["data"]]
-    return [
-        (X.flatten(1), y)
-        for X, y in (
-            load("train", limit=settings["images"]),
-            load("test", limit=settings["tested_images"]),
-        )
-    ]
+    splits = ("train", settings["images"]), ("test", settings["tested_images"])
+    loaded = [datasets.BY_NAME[run["data"]](split, limit=limit) for split, limit in splits]
+    return [(X.flatten(1), y) for X, y in loaded]
 
 
 def by_width(rows: list[Row], data: str, name: str) -> tuple[list[int], np.ndarray]:
     """Collect the widths, and a result of the runs whose nets fit their samples at every width,
     (runs, widths).
     """
-    of_data = [row for row in rows if row["data"] == data]
-    bad = {row["seed"] for row in of_data if row["margin"] <= 0}
-    widths = sorted({row["width"] for row in of_data})
-    found = {(row["seed"], row["width"]): row[name] for row in of_data}
-    return widths, np.array(
-        [
-            [found[seed, m] for m in widths]
-            for seed in sorted({row["seed"] for row in of_data} - bad)
-        ]
-    )
+    bad = {row["seed"] for row in rows if row["data"] == data and row["margin"] <= 0}
+    fit = [row for row in rows if row["data"] == data and row["seed"] not in bad]
+    return tabulate(fit, name, "width")
 
 
-def _estimate_noise(values: np.ndarray) -> np.ndarray | float:
-    """Standard errors of means over runs; 0 for a single one, from which they are unknown."""
-    return values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+RESULTS = {
+    "test_error": ("test error", "test error", -1),
+    "margin": ("normalized margin", r"margin $q_{\min}/\|\Theta\|^2$", 1),
+}
+"""The results in words, as axes call them, and whether they should fall or rise with the width."""
 
 
 def draw(settings: Settings, rows: list[Row]):
@@ -80,24 +63,12 @@ def draw(settings: Settings, rows: list[Row]):
     names = {"teacher": f"teacher of 10 units, d = {settings['d']}, n = {settings['n']}"}
     names[settings["image_data"]] = f"{settings['image_data']}, {settings['images']:,} images"
     drawn, axes = open_canvas(2, 2, height=2.6)
-    for column, (data, title) in enumerate(names.items()):
-        for axis, name, label in (
-            (axes[0, column], "test_error", "test error"),
-            (axes[1, column], "margin", r"margin $q_{\min}/\|\Theta\|^2$"),
-        ):
-            widths, values = by_width(rows, data, name)
-            axis.errorbar(
-                widths,
-                values.mean(0),
-                2 * _estimate_noise(values),
-                color=BOTH,
-                marker="o",
-                markersize=4,
-                capsize=2,
-            )
+    for column, (data, title) in zip(axes.T, names.items(), strict=True):
+        for axis, (name, (_, label, _)) in zip(column, RESULTS.items(), strict=True):
+            draw_means(axis, *by_width(rows, data, name), color=BOTH)
             axis.set_xscale("log", base=2)
             axis.set(xlabel="hidden units m", ylabel=label)
-        axes[0, column].set_title(title)
+        column[0].set_title(title)
     return drawn
 
 
@@ -105,49 +76,33 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Compare the wider with the narrower half of the widths, on the same samples."""
     checks = []
     for data in ("teacher", settings["image_data"]):
-        for words, name, better in (
-            ("test error", "test_error", -1),
-            ("normalized margin", "margin", 1),
-        ):
+        for name, (words, _, sign) in RESULTS.items():
             widths, values = by_width(rows, data, name)
             half = len(widths) // 2
             narrow, wide = values[:, :half].mean(1), values[:, half:].mean(1)
-            noise = f" +- {_estimate_noise(wide - narrow):.2g}" if len(values) > 1 else ""
+            gain = wide - narrow
+            noise = f" +- {standard_errors(gain):.2g}" if len(values) > 1 else ""
             sentence = (
                 f"{data}: mean {words} {narrow.mean():.3g} for m ="
                 f" {', '.join(map(str, widths[:half]))}, {wide.mean():.3g} for m ="
-                f" {', '.join(map(str, widths[half:]))} (difference"
-                f" {(wide - narrow).mean():.2g}{noise})"
+                f" {', '.join(map(str, widths[half:]))} (difference {gain.mean():.2g}{noise})"
             )
-            checks.append(
-                Check(
-                    sentence,
-                    bool(
-                        better * (wide - narrow).mean()
-                        > settings["standard_errors"] * _estimate_noise(wide - narrow)
-                    ),
-                )
-            )
+            checks.append(Check(sentence, is_positive(sign * gain, settings["standard_errors"])))
     return checks
 
 
 def runs(settings: Settings) -> list[Row]:
     """List the runs; the widest, which take longest, come first."""
+    images = [(settings["image_data"], m, 0) for m in reversed(settings["image_widths"])]
     teachers = [
-        {"data": "teacher", "width": m, "seed": seed}
+        ("teacher", m, seed)
         for m in reversed(settings["widths"])
         for seed in range(settings["runs"])
     ]
-    return [
-        {"data": settings["image_data"], "width": m, "seed": 0}
-        for m in reversed(settings["image_widths"])
-    ] + teachers
+    return [{"data": data, "width": m, "seed": seed} for data, m, seed in images + teachers]
 
 
-# The strongest and weakest lambda of a path, and the number of its stages. Few stages keep the wide
-# nets within minutes; a weaker lambda would bring the margin nearer to its limit.
-_PATHS = {"lambdas": [1e-2, 1e-5], "image_lambdas": [1e-3, 1e-6], "stages": 4}
-_TEACHER = {"d": 20, "n": 200, "widths": [2**k for k in range(4, 11)], "iterations": 60} | _PATHS
+_WIDTHS = [2**k for k in range(4, 11)]
 
 FIGURE = Figure(
     id="wei-2019/fig3",
@@ -160,57 +115,33 @@ FIGURE = Figure(
         " 600 epochs, and n = 200 is assumed; at paper scale the widest nets need about 60 GB of"
         " memory each"
     ),
-    scales={
-        "smoke": {
-            "d": 6,
-            "n": 60,
-            "widths": [4, 16, 64],
-            "iterations": 30,
-            **_PATHS,
-            "runs": 3,
-            "standard_errors": 0,
-            "tested": 1000,
-            "image_data": "digits",
-            "images": 200,
-            "tested_images": 300,
-            "image_widths": [8, 32, 128],
-        },
-        "laptop": (
-            _TEACHER
-            | {
-                "runs": 10,
-                "standard_errors": 2,
-                "tested": 4000,
-                "image_data": "mnist",
-                "images": 1000,
-                "tested_images": 4000,
-                "image_widths": [2**k for k in range(4, 10)],
-            }
+    scales=by_scale(
+        d=(6, 20, 20),
+        n=(60, 200, 200),
+        widths=([4, 16, 64], _WIDTHS, _WIDTHS),
+        iterations=(30, 60, 60),
+        # The strongest and weakest lambda of a path, and the number of its stages. Few stages keep
+        # the wide nets within minutes; a weaker lambda would bring the margin nearer to its limit.
+        lambdas=[1e-2, 1e-5],
+        image_lambdas=[1e-3, 1e-6],
+        stages=4,
+        runs=(3, 10, 20),
+        standard_errors=(0, 2, 2),
+        tested=(1000, 4000, 10_000),
+        image_data=("digits", "mnist", "mnist"),
+        images=(200, 1000, 60_000),
+        tested_images=(300, 4000, 10_000),
+        image_widths=(
+            [8, 32, 128],
+            [2**k for k in range(4, 10)],
+            [2**k for k in range(6, 16)],
         ),
-        "paper": (
-            _TEACHER
-            | {
-                "runs": 20,
-                "standard_errors": 2,
-                "tested": 10_000,
-                "image_data": "mnist",
-                "images": 60_000,
-                "tested_images": 10_000,
-                "image_widths": [2**k for k in range(6, 16)],
-            }
-        ),
-    },
+    ),
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 4_000.0},
     runs=runs,
     compute=compute,
     concerns=lambda run, setting: (
-        setting
-        not in (
-            "widths",
-            "image_widths",
-            "runs",
-            "standard_errors",
-        )
+        setting not in ("widths", "image_widths", "runs", "standard_errors")
     ),
     draw=draw,
     check=check,
