@@ -57,10 +57,10 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
     path = interpolation_path(make, X, values, lambdas=[1e-1, 1e-2, 1e-4, 1e-8], **options)
     with torch.no_grad():
-        outputs = load_minimizer(make, path)(T)[:, 0].numpy()
+        fitted = load_minimizer(make, path)(T)[:, 0].numpy()
     smooth = min_norm_interpolation(X, values, bias=False, norm="l2")
     for name, outputs, norm in (
-        ("net", outputs, path.rows[-1]["norm"] ** 2 / 2),
+        ("net", fitted, path.rows[-1]["norm"] ** 2 / 2),
         ("kernel", smooth.decision_function(T), smooth.norm),
     ):
         found[f"{name}_squares"] = float(((outputs - v) ** 2).mean())
