@@ -3,6 +3,8 @@ projected flow, balance, growth.
 """
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,12 +85,10 @@ def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
 def _() -> Finding:
     run = train_output_layer(np.ones((1, 10)), [1], steps=100)
     sizes = np.exp(run.log_sizes)
-    rates = math.sqrt(2) * sizes[:-1] / np.sqrt(np.arange(1, 101))
-    return Finding.of(
-        10 * run.optimum * rates.sum() / sizes[-1] - 1,
-        f"n = 1, ten equal features, t = 100: beta is {sizes[-1] / rates.sum():.3f} gamma_2 sum"
-        " eta, not 10 times that",
-    )
+    total = (math.sqrt(2) * sizes[:-1] / np.sqrt(np.arange(1, 101))).sum()
+    found = f"beta is {sizes[-1] / total:.3f} gamma_2 sum eta, not 10 times that"
+    where = f"n = 1, ten equal features, t = 100: {found}"
+    return Finding.of(10 * run.optimum * total / sizes[-1] - 1, where)
 
 
 def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
@@ -98,11 +98,9 @@ def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Find
     promised = run.proved - share * (run.optimum - run.guarantee)
     # A promise of less than 0 holds of itself, and would count as an instance.
     says = promised > 0
-    setting = (
-        f"promises from step {np.argmax(says) + 1:,} of 20,000 on"
-        if says.any()
-        else "nothing is promised within 20,000 steps"
-    )
+    setting = "nothing is promised within 20,000 steps"
+    if says.any():
+        setting = f"promises from step {np.argmax(says) + 1:,} of 20,000 on"
     measured = f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}"
     return Finding.of_one(((promised - run.best) / run.proved)[says], setting, measured)
 
@@ -123,10 +121,13 @@ def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Find
     full=520,
 )
 def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
-    return Finding.of(
-        _measure_projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1),
-        "12 neurons, 6 points in the plane, 20 functions psi",
-    )
+    worst = _measure_projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1)
+    return Finding.of(worst, "12 neurons, 6 points in the plane, 20 functions psi")
+
+
+def _smooth_margin(q: torch.Tensor, exponential: bool) -> torch.Tensor:
+    """The smooth margin, minus the log of the summed loss over the last axis."""
+    return -torch.logsumexp(-q, -1) if exponential else -torch.log(softplus(-q).sum(-1))
 
 
 def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
@@ -139,16 +140,12 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
     X = torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))]))
     y = torch.tensor(random.choice([-1.0, 1.0], 6))
     w = torch.tensor(2 * random.normal(size=(m, 4))).requires_grad_(True)
-    exponential = trial.number % 2 == 0
 
     def margins(at: torch.Tensor) -> torch.Tensor:
         """Margins of all samples, for neurons at the given positions."""
         return y * ((X @ at[:, :3].T).relu() @ at[:, 3]) / m
 
-    def smooth(q: torch.Tensor) -> torch.Tensor:
-        """The smooth margin, minus the log of the summed loss."""
-        return -torch.logsumexp(-q, 0) if exponential else -torch.log(softplus(-q).sum())
-
+    smooth = partial(_smooth_margin, exponential=trial.number % 2 == 0)
     (velocity,) = torch.autograd.grad(smooth(margins(w)), w)
     velocity = m * velocity  # in the time of the measure each neuron has weight 1 / m
     square = w.square().sum(1)
@@ -182,10 +179,8 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
 
 @projected.printed("(12) with J' of nu_bar_t")
 def _() -> Finding:
-    return Finding.of(
-        _measure_projected_errors(Trial(0), 4.0, whole=False).max(),
-        "12 random neurons of size 4, mass 16",
-    )
+    worst = _measure_projected_errors(Trial(0), 4.0, whole=False).max()
+    return Finding.of(worst, "12 random neurons of size 4, mass 16")
 
 
 @claim(
@@ -207,25 +202,21 @@ def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number == 0:
         # Half the step over the same time: drift of first order halves, of second order quarters.
         X, y, drifts = random.normal(size=(10, 2)), np.tile([1, -1], 5), []
+        options: dict[str, Any] = {"width": 20, "dtype": torch.float64, "progress": False}
         for rate in (0.02 * factor, 0.01):
             steps, constant = round(2 / rate), lambda t, r=rate: np.full(len(t), r)
-            runs = train_both_layers(
-                X, y, width=20, steps=steps, rate=constant, dtype=torch.float64, progress=False
-            )
+            runs = train_both_layers(X, y, steps=steps, rate=constant, **options)
             atoms = runs.measures[0].atoms
             drifts.append(np.abs((atoms[:, :-1] ** 2).sum(1) - atoms[:, -1] ** 2).max())
         ratio = drifts[0] / drifts[1]
-        return Finding.of(
-            abs(ratio - 2) - 0.5,
-            "20 neurons, 10 points",
-            f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}",
-        )
+        shown = f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}"
+        return Finding.of(abs(ratio - 2) - 0.5, "20 neurons, 10 points", shown)
     inputs = torch.tensor(random.normal(size=(64, 5, 3)))
     labels = torch.tensor(random.choice([-1.0, 1.0], (64, 5)))
     a = torch.tensor(random.normal(size=(64, 7, 3))).requires_grad_(True)
     b = torch.tensor(random.normal(size=(64, 7))).requires_grad_(True)
     q = labels * torch.einsum("bnj,bj->bn", torch.einsum("bnd,bjd->bnj", inputs, a).relu(), b)
-    S = -torch.logsumexp(-q, 1) if trial.number % 2 else -torch.log(softplus(-q).sum(1))
+    S = _smooth_margin(q, exponential=trial.number % 2 == 1)
     da, db = torch.autograd.grad(S.sum(), [a, b])
     left, right = (a * da).sum(2), factor * b * db
     off = (left - right).abs() / (a.norm(dim=2) * da.norm(dim=2) + (b * db).abs() + 1e-12)
@@ -248,31 +239,26 @@ def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
     u = random.normal(size=(256, n)) * 10 ** random.uniform(-2, 2, (256, 1))
     u[:64, 1:] += 1e6  # all but one far away: the upper bound is attained
     beta = 10 ** random.uniform(-2, 6, 256)
-    low = u.min(1)
-    soft = (math.log(n) - logsumexp(-beta[:, None] * u, axis=1)) / beta
-    size = np.abs(low) + math.log(n + 1) / beta
-    violations = np.maximum(sign * (low - soft), soft - low - log_n * math.log(n) / beta) / size
-    v = np.abs(u)
+    z = -beta[:, None] * np.abs(u)
     # Below -700 softplus(z) is e^z, whose log is z to rounding; soon after it underflows.
-    losses = torch.log(softplus(torch.tensor(-beta[:, None] * v).clamp(min=-700))).numpy()
-    losses = np.where(beta[:, None] * v > 700, -beta[:, None] * v, losses)
-    soft = (math.log(n) - logsumexp(losses, axis=1)) / beta
-    low = v.min(1)
-    size = low + (math.log(n) + 1) / beta
-    above = soft - low - log_n * math.log(n / math.log(2)) / beta
-    logistic = np.maximum(sign * (low - soft), above) / size
-    return Finding.of(np.concatenate([violations, logistic]), f"{n} numbers, 256 times")
+    losses = np.where(z < -700, z, torch.log(softplus(torch.tensor(z).clamp(min=-700))))
+    violations = []
+    for v, log_losses, room, scale in (
+        (u, -beta[:, None] * u, math.log(n), math.log(n + 1)),
+        (np.abs(u), losses, math.log(n / math.log(2)), math.log(n) + 1),
+    ):
+        low, soft = v.min(1), (math.log(n) - logsumexp(log_losses, axis=1)) / beta
+        worst = np.maximum(sign * (low - soft), soft - low - log_n * room / beta)
+        violations.append(worst / (np.abs(low) + scale / beta))
+    return Finding.of(violations, f"{n} numbers, 256 times")
 
 
 @soft_min.printed("Lemma 13 for losses with l(u) ~ exp(u) as u -> infinity")
 def _() -> Finding:
     u, beta = np.array([1.0, 2.0]), 1e3
     soft = -math.log(np.mean(1 + np.exp(-beta * u))) / beta
-    return Finding.of(
-        u.min() - soft - 1e-2,
-        f"l(u) = 1 + e^u, u = (1, 2), beta = 1000: S_beta = {soft:.3g}, min u = 1; what counts is u"
-        " -> -infinity",
-    )
+    where = f"l(u) = 1 + e^u, u = (1, 2), beta = 1000: S_beta = {soft:.3g}, min u = 1"
+    return Finding.of(u.min() - soft - 1e-2, f"{where}; what counts is u -> -infinity")
 
 
 @claim(
@@ -296,11 +282,8 @@ def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
         run = train_magnitudes(features, y, steps=20_000)
         rates = 1 / (16 * np.abs(features).max() * np.sqrt(np.arange(2000, 20_000) + 1))
         found = (run.log_sizes[20_000] - run.log_sizes[2000]) / (run.optimum * rates.sum())
-        return Finding.of(
-            share - found,
-            f"{features.shape} features, gamma_1 {run.optimum:.3f}",
-            f"log beta grew by {found:.3f} gamma_1 sum eta",
-        )
+        where = f"{features.shape} features, gamma_1 {run.optimum:.3f}"
+        return Finding.of(share - found, where, f"log beta grew by {found:.3f} gamma_1 sum eta")
     # The bound on a single step asks nothing of the rate; with a large one it exceeds rounding.
     rate = 0.2 / np.abs(features).max()
     run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))
@@ -313,9 +296,6 @@ def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
 def _() -> Finding:
     eta = 1e-4
     run = train_magnitudes([[1.0]], [1], steps=1, rate=lambda t: np.full(len(t), eta))
-    rest = math.exp(run.log_sizes[1]) - 1 - eta
-    return Finding.of(
-        rest / eta,
-        f"n = m = 1, z = 1, eta = 1e-4: what is left is {rest / eta:.4f} eta, of first order (the"
-        " factor is 4)",
-    )
+    rest = (math.exp(run.log_sizes[1]) - 1 - eta) / eta
+    left = f"what is left is {rest:.4f} eta, of first order (the factor is 4)"
+    return Finding.of(rest, f"n = m = 1, z = 1, eta = 1e-4: {left}")

@@ -3,6 +3,7 @@ generalization.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.stats import binom
@@ -45,16 +46,12 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     optimum = factor * f1_max_margin(X, y, power=power).upper_bound
     # The output of a neuron of squared ReLU grows with the cube of its size: smaller steps.
     rate = (lambda t: 0.25 / np.sqrt(t + 1)) if power == 2 else None
-    runs = train_both_layers(
-        X, y, width=width, steps=4000, power=power, rate=rate, seeds=(trial.number,), progress=False
-    )
+    options: dict[str, Any] = {"power": power, "rate": rate, "seeds": (trial.number,)}
+    runs = train_both_layers(X, y, width=width, steps=4000, progress=False, **options)
     share = runs.margins[:, 0] / optimum
     name = "ReLU" if power == 1 else "squared ReLU"
-    return Finding.of_one(
-        [share.max() - 1, 0.95 - share[-1]],
-        f"{name}, 24 points in four blobs",
-        f"{name}: margin {share[-1]:.4f} gamma_1 at the end",
-    )
+    where, shown = f"{name}, 24 points in four blobs", f"{name}: margin {share[-1]:.4f} gamma_1"
+    return Finding.of_one([share.max() - 1, 0.95 - share[-1]], where, f"{shown} at the end")
 
 
 @claim(
@@ -82,12 +79,9 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
         found = [slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
         first, last = (factor * f.residual for f in found)
         # A residual from local search is no proof: that counts as a violation.
-        proved = 0.0 if all(f.proved for f in found) else 1.0
-        return Finding.of_one(
-            [10 * last / first - 1, proved],
-            "ReLU, 24 points, 256 neurons",
-            f"residual {first:.3g} -> {last:.3g} in units of the margin",
-        )
+        criteria = [10 * last / first - 1, float(not all(f.proved for f in found))]
+        shown = f"residual {first:.3g} -> {last:.3g} in units of the margin"
+        return Finding.of_one(criteria, "ReLU, 24 points, 256 neurons", shown)
     random, n = trial.random, 2 + trial.number % 6
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     best = f1_max_margin(X, y)
@@ -109,10 +103,8 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     "p_i(infinity) = 0 for all i in argmin q_i (proof of Theorem 10, step 2)"
 )
 def _() -> Finding:
-    best = f1_max_margin([[1.0, 0.0]], [1])
-    return Finding.of(
-        best.dual[0], "n = 1: the one sample attains the minimum, and its weight is 1"
-    )
+    weight = f1_max_margin([[1.0, 0.0]], [1]).dual[0]
+    return Finding.of(weight, "n = 1: the one sample attains the minimum, and its weight is 1")
 
 
 @claim(
@@ -135,9 +127,8 @@ def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     flat, _ = instances.best_margins(both)
     # Balanced neurons, and two kinds that give one of the layers more: the latter get no weight.
     angle = np.pi / 4 + np.array([0.0, 0.3, -0.5])
-    sphere, weights = instances.best_margins(
-        np.concatenate([math.cos(t) * math.sin(t) * both for t in angle], 2)
-    )
+    kinds = np.concatenate([math.cos(t) * math.sin(t) * both for t in angle], 2)
+    sphere, weights = instances.best_margins(kinds)
     unbalanced = weights[:, both.shape[2] :].sum(1)
     worst = np.maximum(np.abs(factor * sphere - flat) / flat, unbalanced)
     return Finding.of(worst, f"{both.shape[1]} samples, {both.shape[2]} signed directions")
@@ -164,13 +155,8 @@ def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
     counts = (12, 24, 32, 48, 64) if r == 1 else (3, 4, 5, 6)
     deltas, margins, noisy = [], [], 0.0
     for k in counts:
-        line = np.linspace(-1, 1, k)
-        X = line[:, None] if r == 1 else np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
-        y = (
-            1 - 2 * (np.arange(k) % 2)
-            if r == 1
-            else 1 - 2 * (np.add.outer(np.arange(k), np.arange(k)).ravel() % 2)
-        )
+        X = np.stack(np.meshgrid(*[np.linspace(-1, 1, k)] * r), -1).reshape(-1, r)
+        y = 1 - 2 * (np.indices((k,) * r).sum(0).ravel() % 2)
         best = f1_max_margin(X, y)
         deltas.append(2 / (k - 1))
         margins.append(best.margin)
@@ -178,13 +164,10 @@ def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
         if k == counts[0]:
             wide = np.hstack([X, 0.5 * trial.random.uniform(-1, 1, (len(X), 2))])
             noisy = 1 - f1_max_margin(wide, y, time_limit=20).margin / best.margin - 1e-5
-    fit = slope(np.log(deltas), np.log(margins))
-    claimed = (r + 3) / 2 + shift
-    return Finding.of_one(
-        [fit.value + fit.error - claimed - 0.15, noisy],
-        f"r = {r}",
-        f"r = {r}: gamma_1 ~ Delta^({fit.value:.2f} +- {fit.error:.2f}), claim at most {claimed:g}",
-    )
+    fit, claimed = slope(np.log(deltas), np.log(margins)), (r + 3) / 2 + shift
+    above = fit.value + fit.error - claimed - 0.15
+    shown = f"gamma_1 ~ Delta^({fit.value:.2f} +- {fit.error:.2f}), claim at most {claimed:g}"
+    return Finding.of_one([above, noisy], f"r = {r}", f"r = {r}: {shown}")
 
 
 @interclass.printed(
@@ -197,8 +180,5 @@ def _() -> Finding:
     # n.
     signs = np.arange(-n, n + 1, 2)
     mean = np.sum(np.abs(signs) * binom.pmf(np.arange(n + 1), n, 0.5))
-    found = math.sqrt(R**2 + 1) / 2 * mean / n
-    return Finding.of(
-        found - 1 / math.sqrt(n),
-        f"n = 100, all x_i = 3: {found:.4f} against {1 / math.sqrt(n):.4f}",
-    )
+    found, bound = math.sqrt(R**2 + 1) / 2 * mean / n, 1 / math.sqrt(n)
+    return Finding.of(found - bound, f"n = 100, all x_i = 3: {found:.4f} against {bound:.4f}")

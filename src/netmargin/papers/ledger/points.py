@@ -68,11 +68,8 @@ def _make_analysed_net(
         net = build(outputs).double()
         found = analyse(net, torch.randn(8, *shape, dtype=torch.float64))
     assert found.order is not None
-    return (
-        net,
-        float(found.order),
-        [(list(found.members[group]), float(k)) for group, k in found.groups.items()],
-    )
+    groups = [(list(found.members[group]), float(k)) for group, k in found.groups.items()]
+    return net, float(found.order), groups
 
 
 @dataclass
@@ -121,9 +118,8 @@ class Points:
             points.labels = torch.sign(scores[..., 0]) if outputs == 1 else scores.argmax(-1)
             q = points.gaps().amin((1, 2))
             # Only the layers with positive exponents move the margins.
-            target = 0.3 * (deepest / 0.3) ** torch.rand(
-                BATCH, generator=random, dtype=torch.float64
-            )
+            share = torch.rand(BATCH, generator=random, dtype=torch.float64)
+            target = 0.3 * (deepest / 0.3) ** share
             # Points at which two scores nearly tie cannot be scaled to a margin of usual size.
             usable = q > 1e-9
             factor = (target / q.clamp(min=1e-9)) ** (1 / points.order)
@@ -136,9 +132,7 @@ class Points:
 
     def scores(self) -> Tensor:
         """Scores of all samples at all parameters, (B, N, C)."""
-        return torch.func.vmap(lambda p: torch.func.functional_call(self.net, p, (self.x,)))(
-            self.theta
-        )
+        return stacked_outputs(self.net, self.theta, self.x)
 
     def gaps(self) -> Tensor:
         """Gaps s_nj to all classes j other than the label: (B, N, C - 1), or (B, N, 1) for one
@@ -163,6 +157,11 @@ class Points:
     def setting(self) -> str:
         """Describe the instances in words."""
         return f"{self.kind}, {len(self.x)} samples, {len(self.labels)} random parameters"
+
+
+def stacked_outputs(net: nn.Module, theta: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Outputs of a net at every one of the stacked parameters, (B, ...)."""
+    return torch.func.vmap(lambda p: torch.func.functional_call(net, p, (x,)))(theta)
 
 
 def log_loss(loss: Loss, q: Tensor) -> Tensor:

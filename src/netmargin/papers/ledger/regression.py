@@ -13,6 +13,10 @@ class Fit:
     value: float
     error: float
 
+    def off(self, claimed: float) -> float:
+        """How far the ends of the interval are from a claimed slope at most."""
+        return abs(self.value - claimed) + self.error
+
 
 def slope(x, y) -> Fit:
     """Fit the slope of y against x by least squares, with independent errors.

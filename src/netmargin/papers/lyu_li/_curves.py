@@ -44,9 +44,9 @@ def make_curves(
                 for row in (row for row in rows if row["rate"] == rate):
                     epochs, values = row["curve"]["epochs"], row["curve"][name]
                     first = 1 if values[0] is None else 0  # there is no rate before training
-                    style = {"color": BOTH if row["bias"] == WITHOUT_BIAS else OUTPUT}
-                    style |= {"label": net_name(row), "linewidth": 1.5}
-                    axis.plot(epochs[first:], values[first:], **style)
+                    colour = BOTH if row["bias"] == WITHOUT_BIAS else OUTPUT
+                    line = axis.plot(epochs[first:], values[first:], color=colour, linewidth=1.5)
+                    line[0].set_label(net_name(row))
                 axis.set(xlabel="epochs", ylabel=PANELS[name], title=titles[rate])
                 if "margin" in name:
                     axis.axhline(0, color="#bbbbbb", linewidth=0.7)

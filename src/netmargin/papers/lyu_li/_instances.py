@@ -26,56 +26,53 @@ SEPARATED = "summed loss below l(b_f) (B4); net locally Lipschitz and L-homogene
 ROUNDING = "sums of at most a few hundred float64 terms, divided by the sizes of both sides"
 
 
-def examine_points(trial: Trial, loss: Loss, **options) -> tuple[Points, dict[str, Tensor]]:
+def examine_points(
+    trial: Trial, loss: Loss, *, mean: bool = False, order_factor: float = 1.0, **options
+) -> tuple[Points, dict[str, Tensor]]:
     """Draw random points that separate their samples, and evaluate there what the claims combine.
 
-    Returns the points and, by name: x = log 1/Loss, -grad log Loss in parts, the ratio
-    g'(x) / g(x), and nu / Loss.
+    Returns the points and, by name: x = log 1/Loss, -grad log Loss in parts, nu / Loss, `rate` =
+    d/dt log gamma~ / Loss = (g' / g) |grad|^2 / Loss^2 - L^2 nu / (Loss rho^2) with the `size` of
+    its terms, of which `up` is the first, and |tangential part of -grad log Loss|^2 Loss / nu.
+
+    mean : gamma~ is that of the mean loss.
     """
     # Differences of f are to be exact to 1e-13: f up to 1000.
     points = Points.drawn(trial, deepest=1000.0 ** (1 / getattr(loss, "power", 1)), **options)
     gaps = points.gaps()
-    cross_entropy = gaps.shape[-1] > 1
     q = soft_margins(gaps)
     logs = log_loss(loss, q)
     descent = {n: -g for n, g in points.gradient(logs).items()}
     x = -logs.detach()
-    if cross_entropy:
-        shares = torch.exp(
-            torch.logsumexp(-gaps, -1)
-            - torch.nn.functional.softplus(torch.logsumexp(-gaps, -1))
-            + x[:, None]
-        )
+    if gaps.shape[-1] > 1:  # cross-entropy
+        joint = torch.logsumexp(-gaps, -1)
+        shares = torch.exp(joint - torch.nn.functional.softplus(joint) + x[:, None])
         nu = (shares * (torch.softmax(-gaps, -1) * gaps).sum(-1)).sum(1)
     else:
         nu = (torch.exp(loss.log_slope(q) + x[:, None]) * q).sum(1)
-    keep = separated(loss, -x)
-    found = {
-        "keep": keep,
-        "x": x,
-        "ratio": inverse_slope(loss, x) / loss.g(x),
-        "nu": nu.detach(),
-        "radial": points.inner(points.theta, descent).detach(),
-        "square": points.inner(descent, descent).detach(),
-        "rho2": points.inner(points.theta, points.theta).detach(),
-    }
+    nu, radial = nu.detach(), points.inner(points.theta, descent).detach()
+    square = points.inner(descent, descent).detach()
+    rho2 = points.inner(points.theta, points.theta).detach()
+    depth = x + math.log(len(points.x)) if mean else x
+    up = inverse_slope(loss, depth) / loss.g(depth) * square
+    down = (order_factor * points.order) ** 2 * nu / rho2
+    found = {"keep": separated(loss, -x), "x": x, "nu": nu, "radial": radial, "square": square}
+    found |= {"rho2": rho2, "up": up, "rate": up - down, "size": up + down}
+    # Rounding can make the tangential part of a radial velocity negative.
+    found["tangential"] = (square - radial**2 / rho2).clamp(min=0) / nu
     return points, found | {"descent " + n: d for n, d in descent.items()}
 
 
-def measure_growth(at: dict[str, Tensor], order: float) -> tuple[Tensor, Tensor]:
-    """Evaluate d/dt log gamma~ / Loss = (g' / g) |grad|^2 / Loss^2 - L^2 nu / (Loss rho^2), and the
-    size of its terms.
-    """
-    up, down = at["ratio"] * at["square"], order**2 * at["nu"] / at["rho2"]
-    return up - down, up + down
+def run_flow(net: nn.Module, data: tuple[Tensor, Tensor], depth: float, **options) -> Trajectory:
+    """Run the gradient flow of the exponential loss down to a log10-loss."""
+    until = LogLossBelow(depth)
+    return gradient_flow(net, data, until=until, loss=Exponential(), progress=False, **options)
 
 
-def run_relu_flow(trial: Trial, *, depth: float = -20, rtol: float = 1e-8) -> Trajectory:
-    """Run the gradient flow of a two-layer ReLU net on 6 points, with the exponential loss."""
-    net, data = start_separated(trial, power=1)
-    return gradient_flow(
-        net, data, until=LogLossBelow(depth), loss=Exponential(), rtol=rtol, progress=False
-    )
+def run_relu_flow(trial: Trial, *, rtol: float = 1e-8) -> list[dict]:
+    """Run the gradient flow of a two-layer ReLU net on 6 points; its rows with a loss below 1."""
+    flow = run_flow(*start_separated(trial, power=1), -20, rtol=rtol)
+    return [row for row in flow.rows if row["log_loss"] < 0]
 
 
 def start_separated(
@@ -86,17 +83,15 @@ def start_separated(
 
     power : of the ReLUs; 0 for a linear net.
     """
-    random = trial.torch_random
-    net = (
-        mlp([3, width, 1], bias="none", power=power) if power else nn.Linear(3, 1, bias=False)
-    ).double()
-    x, order = torch.zeros(0, 3, dtype=torch.float64), power + 1
+    random, order = trial.torch_random, power + 1
+    deep = mlp([3, width, 1], bias="none", power=power) if power else None
+    net = (deep or nn.Linear(3, 1, bias=False)).double()
+    x = torch.zeros(0, 3, dtype=torch.float64)
     with torch.no_grad():
         for p in net.parameters():
             p.normal_(generator=random)
-        while (
-            len(x) < samples
-        ):  # not too near to the boundary, or the scale that separates them is huge
+        while len(x) < samples:
+            # Not too near to the boundary, or the scale that separates them is huge.
             more = torch.randn(64, 3, generator=random, dtype=torch.float64)
             outputs = net(more)[:, 0].abs()
             x = torch.cat([x, more[outputs > 0.5 * outputs.median()]])[:samples]
@@ -118,13 +113,8 @@ def move_near_optimum(
         good, q = [p.clone() for p in net.parameters()], -torch.ones(())
         while q <= 0:  # some directions leave the separated region
             for p, at in zip(net.parameters(), good, strict=True):
-                p.copy_(
-                    at
-                    + noise
-                    * at.norm()
-                    / math.sqrt(at.numel())
-                    * torch.randn(at.shape, generator=random, dtype=at.dtype)
-                )
+                size = noise * at.norm() / math.sqrt(at.numel())
+                p.copy_(at + size * torch.randn(at.shape, generator=random, dtype=at.dtype))
             q, noise = (y * net(x)[:, 0]).min(), 0.9 * noise
         for p in net.parameters():
             p.mul_(((math.log(len(x)) + 0.2) / q) ** (1 / order))

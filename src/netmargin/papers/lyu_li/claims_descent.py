@@ -11,19 +11,18 @@ from scipy.optimize import brentq
 from torch import Tensor, nn
 
 from ...flow.gradient_descent import gradient_descent
-from ...flow.gradient_flow import gradient_flow
 from ...flow.theory_rate import SmoothnessBounds, TheoryRate
-from ...losses import Exponential
-from ...training.stopping import LogLossBelow
 from ..ledger.claim import claim
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
-from ._instances import PAPER, move_near_optimum, start_separated
+from ._instances import PAPER, move_near_optimum, run_flow, start_separated
 
 _SMALL_CHANGE = 1e-5
 """Change of log 1/Loss below which that of phi is its slope halfway times the change, to 1e-10; the
 difference of two values of phi, some 1e-15 apart by rounding, is as good above it.
 """
+_RATE = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
+"""A rate from log 1/Loss = 3, log rho = 0.2 with L = 3, at which printed forms fail."""
 
 
 def _start_descent(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
@@ -63,37 +62,27 @@ def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
     history = gradient_descent(net, (x, y), steps=100, rate=bounds, relative=relative)
     # Missing where the loss is above 1, which counts as a violation.
     log_gamma = np.array([row.get("log_gamma_hat", -math.inf) for row in history.rows])
-    smoothed, hard = (
-        np.array([row[name] for row in history.rows])
-        for name in ("smoothed_margin", "normalized_margin")
-    )
+    smoothed, hard = map(np.array, map(history.column, ("smoothed_margin", "normalized_margin")))
     falls = np.where(np.isfinite(log_gamma[1:]), log_gamma[:-1] - log_gamma[1:], math.inf)
-    below = np.where(
-        smoothed > 0, log_gamma - np.log(np.where(smoothed > 0, smoothed, 1.0)), math.inf
-    )
-    measured = f"log gamma^ rose by {log_gamma[-1] - log_gamma[0]:.3g}"
-    return Finding.of_one(
-        [*falls, *below, *(smoothed / hard - 1)],
-        f"cubed ReLUs, {len(x)} points, 100 steps",
-        measured,
-    )
+    right = smoothed > 0
+    below = np.where(right, log_gamma - np.log(np.where(right, smoothed, 1.0)), math.inf)
+    where, rose = f"cubed ReLUs, {len(x)} points, 100 steps", log_gamma[-1] - log_gamma[0]
+    criteria = [*falls, *below, *(smoothed / hard - 1)]
+    return Finding.of_one(criteria, where, f"log gamma^ rose by {rose:.3g}")
 
 
 @gd_monotone.printed("(20): e^{I(Loss)} < 0")
 def _() -> Finding:
-    rate = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
     return Finding.of(
-        math.exp(rate.phi(-5.0)) / 5.0,
+        math.exp(_RATE.phi(-5.0)) / 5.0,
         "L = 3, log 1/Loss = 5 after 3: e^I is gamma^ / gamma~, positive, and below 1",
     )
 
 
 @gd_monotone.printed("phi(x) >= log log 1/x (proof of (P1))")
 def _() -> Finding:
-    rate = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
-    return Finding.of(
-        math.log(5.0) - rate.phi(-5.0), "L = 3, log 1/Loss = 5 after 3: phi is below log 5"
-    )
+    off = math.log(5.0) - _RATE.phi(-5.0)
+    return Finding.of(off, "L = 3, log 1/Loss = 5 after 3: phi is below log 5")
 
 
 @claim(
@@ -147,19 +136,17 @@ def gd_key_lemma(
         for a in (0.25, 0.5, 1.0):
             step = -a * eta * slope_
             # Where the summed loss begins near 1, steps are as small as 1e-26.
-            gains = _subtract(_exact_margins(theta, x, y, step), _exact_margins(theta, x, y))
+            gains = _subtract(*(_exact_margins(theta, s, x, y) for s in (step, 0 * step)))
             change = torch.log1p(torch.softmax(-q, 0) @ torch.expm1(-gains)).item()
             log_a = log + change
             # Small differences of large numbers, from the step itself.
             grown = (2 * theta @ step + step.square().sum()).item()
             expected = growth * 2 * L * a * eta * nu
             rise = 0.5 * math.log1p(grown / rho2)
-            gamma = (
-                rule.log_gamma_hat(min(log_a, log), 0.5 * math.log(rho2 + grown))
-                if log_a < 0
-                else -math.inf
-            )
-            phi = -math.inf if log_a >= 0 else _change_phi(rule, log, change)
+            gamma = phi = -math.inf
+            if log_a < 0:
+                gamma = rule.log_gamma_hat(min(log_a, log), 0.5 * math.log(rho2 + grown))
+                phi = _change_phi(rule, log, change)
             promised = factor * rho2 / (L * nu**2) * tangential * rise
             falls = a * eta * (1 - mu) * square / loss
             violations += [
@@ -173,24 +160,14 @@ def gd_key_lemma(
         log, gradient, q = evaluated(theta)
         if not log < 0:
             break
-    return Finding.of(
-        np.reshape(violations, (-1, 15)).max(1),
-        f"cubed ReLUs, {len(x)} points, steps of three parts",
-    )
+    worst = np.reshape(violations, (-1, 15)).max(1)
+    return Finding.of(worst, f"cubed ReLUs, {len(x)} points, steps of three parts")
 
 
-def _exact_margins(
-    theta: Tensor, x: Tensor, y: Tensor, step: Tensor | None = None
-) -> list[Fraction]:
-    """The margins of a two-layer net of cubed ReLUs at theta, or at theta + step, in rationals."""
-    moved = [
-        Fraction(t) + Fraction(s)
-        for t, s in zip(
-            theta.tolist(),
-            (torch.zeros_like(theta) if step is None else step).tolist(),
-            strict=True,
-        )
-    ]
+def _exact_margins(theta: Tensor, step: Tensor, x: Tensor, y: Tensor) -> list[Fraction]:
+    """The margins of a two-layer net of cubed ReLUs at theta + step, in rationals."""
+    pairs = zip(theta.tolist(), step.tolist(), strict=True)
+    moved = [Fraction(t) + Fraction(s) for t, s in pairs]
     d = x.shape[1]
     width = len(moved) // (d + 1)
     rows, output = [moved[d * j : d * (j + 1)] for j in range(width)], moved[d * width :]
@@ -217,8 +194,7 @@ def _change_phi(rule: TheoryRate, log_loss: float, change: float) -> float:
 
 @gd_key_lemma.printed("rho^-2 <= gamma^_0^{2/L} (log 1/Loss)^{-2/L} (proof of Lemma E.9)")
 def _() -> Finding:
-    rate = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
-    bound = math.exp(2 / 3 * rate.log_gamma_hat(-3.0, 0.2)) * 3.0 ** (-2 / 3)
+    bound = math.exp(2 / 3 * _RATE.log_gamma_hat(-3.0, 0.2)) * 3.0 ** (-2 / 3)
     return Finding.of(
         math.exp(-0.4) - bound,
         "the start itself, L = 3, log rho = 0.2, log 1/Loss = 3: rho^-2 is the larger, as gamma~ >"
@@ -256,9 +232,7 @@ def rates(
     else:  # along one sample both bounds are attained
         with torch.no_grad():
             next(net.parameters()).copy_(1.2 * y * x / x.square().sum())
-    flow = gradient_flow(
-        net, (x, y), until=LogLossBelow(-300.0), loss=Exponential(), rtol=1e-6, progress=False
-    )
+    flow = run_flow(net, (x, y), -300.0, rtol=1e-6)
     rows, p = [flow.rows[0], *flow.rows[1 :: max(len(flow.rows) // 200, 1)]], 2 - 2 / L
     gamma, depth = rows[0]["smoothed_margin"], np.array([-row["log_loss"] for row in rows[1:]])
     log_t = np.array([row["log_time"] for row in rows[1:]])
@@ -267,26 +241,17 @@ def rates(
     log_G = np.array(
         [d + math.log(simpson(np.exp(w - d) * w**-p, x=w)) for d, w in zip(depth, v, strict=True)]
     )
-    largest = (
-        SmoothnessBounds.two_layer(x, 2).gradient if L == 3 else x.norm(dim=1).max().item()
-    )  # B_1
+    B_1 = SmoothnessBounds.two_layer(x, 2).gradient if L == 3 else x.norm(dim=1).max().item()
     below = math.log(lower * L**2 * gamma ** (2 / L)) + log_t - log_G
-    above = log_G - math.log(upper * largest**2 * gamma ** (2 / L - 2)) - log_t
+    above = log_G - math.log(upper * B_1**2 * gamma ** (2 / L - 2)) - log_t
     late = log_t > 100  # exponents are those of the limit; early times bend the lines
-    fits = [
-        slope(np.log(log_t[late]), depth[late] - log_t[late]),
-        slope(np.log(log_t[late]), np.log([r["norm"] for r in rows[1:]])[late]),
-    ]
-    off = [
-        abs(fit.value - target - exponent) + fit.error - 0.2
-        for fit, target in zip(fits, (p, 1 / L), strict=True)
-    ]
+    lines = depth - log_t, np.log([r["norm"] for r in rows[1:]])
+    fits = [slope(np.log(log_t[late]), line[late]) for line in lines]
+    off = [fits[0].off(p + exponent) - 0.2, fits[1].off(1 / L + exponent) - 0.2]
     measured = (
         f"L = {L}: Loss ~ 1 / (t log(t)^{fits[0].value:.3f} +- {fits[0].error:.3f}) (claim"
         f" {p:.3f}), rho ~ log(t)^{fits[1].value:.3f} (claim {1 / L:.3f})"
     )
-    return Finding.of_one(
-        np.concatenate([(below / log_t)[log_t > 0], (above / log_t)[log_t > 0], off]),
-        f"flow to log10-loss -300, L = {L}",
-        measured,
-    )
+    relative = [(gap / log_t)[log_t > 0] for gap in (below, above)]
+    where = f"flow to log10-loss -300, L = {L}"
+    return Finding.of_one(np.concatenate([*relative, off]), where, measured)

@@ -17,7 +17,6 @@ from ._instances import (
     ROUNDING,
     SEPARATED,
     examine_points,
-    measure_growth,
     run_relu_flow,
 )
 
@@ -54,28 +53,19 @@ def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
     The Clarke gradient has a_1 s x in the place of w_1, for any 0 <= s <= 1.
     """
     random = trial.random
-    w, a, x = (
-        random.normal(size=(64, 5, 3)),
-        random.normal(size=(64, 5)),
-        random.normal(size=(64, 3)),
-    )
+    w, a, x = (random.normal(size=size) for size in ((64, 5, 3), (64, 5), (64, 3)))
     # Project w_1 onto the kink, and take for its gate any number that a Clarke gradient may hold.
     w[:, 0] -= (w[:, 0] * x).sum(1, keepdims=True) / (x**2).sum(1, keepdims=True) * x
     z = np.einsum("bjd,bd->bj", w, x)
     s = (z > 0).astype(float)
     s[:, 0] = random.random(64)
     z[:, 0] = 0.0
-    inner = np.einsum("bjd,bj,bj,bd->b", w, a, s, x) + (a * np.maximum(z, 0)).sum(1)
     value = (a * np.maximum(z, 0)).sum(1)
-    size = (
-        np.sqrt((w**2).sum((1, 2)) + (a**2).sum(1))
-        * np.linalg.norm(x, axis=1)
-        * np.linalg.norm(a, axis=1)
-    )
-    return Finding.of(
-        np.abs(inner - order_factor * 2 * value) / size,
-        "two-layer ReLU net with a neuron at its kink, one sample",
-    )
+    inner = np.einsum("bjd,bj,bj,bd->b", w, a, s, x) + value
+    size = np.sqrt((w**2).sum((1, 2)) + (a**2).sum(1))
+    size *= np.linalg.norm(x, axis=1) * np.linalg.norm(a, axis=1)
+    off = np.abs(inner - order_factor * 2 * value) / size
+    return Finding.of(off, "two-layer ReLU net with a neuron at its kink, one sample")
 
 
 @claim(
@@ -96,31 +86,17 @@ def sandwich(trial: Trial, *, log_n: float = 1.0) -> Finding:
     loss, random = LOSSES[trial.number % 4], trial.random
     count = 1 + trial.number // 4 % 10
     # Margins that are all equal, a fifth of them, attain the lower end; far ones the upper end.
-    spread = (
-        random.exponential(size=(256, count))
-        * 10 ** random.uniform(-3, 1, (256, 1))
-        * (random.random((256, 1)) < 0.8)
-    )
+    spread = random.exponential(size=(256, count)) * 10 ** random.uniform(-3, 1, (256, 1))
+    spread *= random.random((256, 1)) < 0.8
     q = torch.tensor(10 ** random.uniform(-1, 2, (256, 1)) + spread)
     smallest, x = q.amin(1), -log_loss(loss, q)
-    f = loss.f(smallest)
-    violations = [x - f, f - log_n * math.log(count) - x]
-    deep = separated(loss, -x)
-    low = torch.maximum(
-        loss.f(torch.tensor(loss.b_f, dtype=torch.float64)), f - log_n * math.log(count)
-    )
+    f, margin, room = loss.f(smallest), loss.g(x), log_n * math.log(count)
+    first = torch.maximum(x - f, f - room - x) / f.abs().clamp(min=1)
+    low = torch.maximum(loss.f(torch.tensor(loss.b_f, dtype=torch.float64)), f - room)
     # g' is monotone for these losses: its largest value over (low, f) is at an end.
-    steepest = torch.maximum(
-        inverse_slope(loss, low.clamp(min=1e-12)), inverse_slope(loss, f.clamp(min=1e-12))
-    )
-    margin = loss.g(x)
-    second = (
-        torch.maximum(margin - smallest, smallest - steepest * log_n * math.log(count) - margin)
-        / smallest
-    )
-    worst = torch.maximum(
-        torch.maximum(*violations) / f.abs().clamp(min=1), torch.where(deep, second, -1.0)
-    )
+    steepest = torch.maximum(*(inverse_slope(loss, end.clamp(min=1e-12)) for end in (low, f)))
+    second = torch.maximum(margin - smallest, smallest - steepest * room - margin) / smallest
+    worst = torch.maximum(first, torch.where(separated(loss, -x), second, -1.0))
     return Finding.of(worst, f"{loss.name} loss, margins of {count} samples")
 
 
@@ -154,22 +130,15 @@ def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -
     loss = LOSSES[trial.number % 4]
     # Flows take seconds each, and pointwise instances milliseconds: six flows in a full run.
     if trial.number % 5 == 4 and trial.number < 30:
-        flow = run_relu_flow(trial, rtol=1e-9)
-        rows = [row for row in flow.rows if row["log_loss"] < 0]
-        extra = 0.0 if summed else math.log(6)
-        margins = np.array(
-            [(row["smoothed_margin"] * row["norm"] ** 2 + extra) / row["norm"] ** 2 for row in rows]
-        )
-        return Finding.of_one(
-            -sign * np.diff(margins) / margins[1:],
-            f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps",
-        )
-    points, at = examine_points(trial, loss)
-    if not summed:  # g(log 1/Loss + log N): that of the mean
-        x = at["x"] + math.log(len(points.x))
-        at["ratio"] = inverse_slope(loss, x) / loss.g(x)
-    rate, size = measure_growth(at, points.order)
-    return Finding.of((-sign * rate / size)[at["keep"]], f"{loss.name} loss, {points.setting()}")
+        rows = run_relu_flow(trial, rtol=1e-9)
+        extra, norm2 = 0.0 if summed else math.log(6), np.array([row["norm"] for row in rows]) ** 2
+        margins = (np.array([row["smoothed_margin"] for row in rows]) * norm2 + extra) / norm2
+        falls = -sign * np.diff(margins) / margins[1:]
+        where = f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
+        return Finding.of_one(falls, where)
+    points, at = examine_points(trial, loss, mean=not summed)
+    worst = (-sign * at["rate"] / at["size"])[at["keep"]]
+    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")
 
 
 @claim(
@@ -186,12 +155,8 @@ def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -
 def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
     points, at = examine_points(trial, loss)
-    rate, size = measure_growth(at, points.order)
-    # Rounding can make the tangential part of a radial velocity negative.
-    tangential = (at["square"] - at["radial"] ** 2 / at["rho2"]).clamp(min=0) / at["nu"]
-    return Finding.of(
-        ((factor * tangential - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}"
-    )
+    worst = ((factor * at["tangential"] - at["rate"]) / at["size"])[at["keep"]]
+    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")
 
 
 @claim(
@@ -208,9 +173,8 @@ def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
     points, at = examine_points(trial, loss)
     growth = order_factor * points.order * at["nu"]
-    return Finding.of(
-        (at["radial"] - growth).abs() / growth, f"{loss.name} loss, {points.setting()}"
-    )
+    off = (at["radial"] - growth).abs() / growth
+    return Finding.of(off, f"{loss.name} loss, {points.setting()}")
 
 
 @claim(
@@ -225,15 +189,12 @@ def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     full=220,
 )
 def multiclass(trial: Trial, *, factor: float = 1.0, order_factor: float = 1.0) -> Finding:
-    points, at = examine_points(trial, CrossEntropy(), outputs=2 + trial.number % 3)
-    order = order_factor * points.order
-    rate, size = measure_growth(at, order)
-    tangential = (at["square"] - at["radial"] ** 2 / at["rho2"]).clamp(min=0) / at["nu"]
-    identity = (at["radial"] - order * at["nu"]).abs() / at["radial"]
-    worst = torch.maximum((factor * tangential - rate) / size, identity)
-    return Finding.of(
-        worst[at["keep"]], f"{points.labels.max().int() + 1} classes, {points.setting()}"
-    )
+    classes = 2 + trial.number % 3
+    points, at = examine_points(trial, CrossEntropy(), outputs=classes, order_factor=order_factor)
+    identity = (at["radial"] - order_factor * points.order * at["nu"]).abs() / at["radial"]
+    worst = torch.maximum((factor * at["tangential"] - at["rate"]) / at["size"], identity)
+    shown = f"{points.labels.max().int() + 1} classes, {points.setting()}"
+    return Finding.of(worst[at["keep"]], shown)
 
 
 @multiclass.printed(
@@ -268,21 +229,14 @@ def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: floa
     loss = LOSSES[trial.number // 7 % 4]
     points, at = examine_points(trial, loss)
     # gamma~ rises by g'/g |velocity|^2, and falls by the growth of each layer's norm.
-    up, rate, tangential = at["ratio"] * at["square"], at["ratio"] * at["square"], torch.zeros(())
-    descent = {n: at["descent " + n] for n in points.theta}
+    rate = size = at["up"]
+    theta, tangential = points.theta, torch.zeros(())
+    descent = {n: at["descent " + n] for n in theta}
     for names, k in points.groups:
-        square, along = (
-            points.inner(points.theta, points.theta, names),
-            points.inner(points.theta, descent, names),
-        )
+        square, along = points.inner(theta, theta, names), points.inner(theta, descent, names)
+        around = points.inner(descent, descent, names) - along**2 / square
         rate = rate - (exponent_factor * k) ** 2 * at["nu"] / square
-        tangential = (
-            tangential + (points.inner(descent, descent, names) - along**2 / square) / at["nu"]
-        )
-    size = up + sum(
-        k**2 * at["nu"] / points.inner(points.theta, points.theta, names)
-        for names, k in points.groups
-    )
-    return Finding.of(
-        ((factor * tangential - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}"
-    )
+        size = size + k**2 * at["nu"] / square
+        tangential = tangential + around / at["nu"]
+    worst = ((factor * tangential - rate) / size)[at["keep"]]
+    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")

@@ -6,10 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...flow.gradient_flow import gradient_flow
 from ...kkt import certify, tangent_svm
 from ...losses import Exponential
-from ...training.stopping import LogLossBelow
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ._instances import (
@@ -18,11 +16,13 @@ from ._instances import (
     ROUNDING,
     SEPARATED,
     examine_points,
-    measure_growth,
     move_near_optimum,
+    run_flow,
     run_relu_flow,
     start_separated,
 )
+
+_LATE_FLOW = "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300"
 
 
 @claim(
@@ -50,13 +50,9 @@ def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
         f" {1 - first.alignment:.2g} -> {1 - last.alignment:.2g}"
     )
     off = 1 - last.alignment
-    violations = [
-        2.5 * last.relative_epsilon / first.relative_epsilon - 1,
-        10 * off / (1 - first.alignment) - 1,
-        off - 0.03,
-    ]
+    fallen = 2.5 * last.relative_epsilon / first.relative_epsilon - 1
     return Finding.of_one(
-        violations, "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300", measured
+        [fallen, 10 * off / (1 - first.alignment) - 1, off - 0.03], _LATE_FLOW, measured
     )
 
 
@@ -69,21 +65,9 @@ def _reach_late_states(
     """
     net, (x, y) = start_separated(trial, power=2, width=3)
     move_near_optimum(net, x, y, trial, order=3, noise=0.3)
-    metric = (
-        (lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)})
-        if rates != 1
-        else None
-    )
-    flow = gradient_flow(
-        net,
-        (x, y),
-        until=LogLossBelow(-300),
-        loss=Exponential(),
-        rtol=1e-5,
-        levels=(-3, -299),
-        metric=metric,
-        progress=False,
-    )
+    scaled = lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)}  # noqa: E731
+    metric = scaled if rates != 1 else None
+    flow = run_flow(net, (x, y), -300, rtol=1e-5, levels=(-3, -299), metric=metric)
     return net, (x, y), list(flow.states.values())
 
 
@@ -157,15 +141,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
     net, (x, y) = start_separated(trial, power=power)
     # 120 recorded states between the start and the end: a window of the theorem spans several.
     levels = -np.geomspace(0.55, 199, 120)
-    flow = gradient_flow(
-        net,
-        (x, y),
-        until=LogLossBelow(-200),
-        loss=Exponential(),
-        rtol=1e-6,
-        levels=tuple(levels),
-        progress=False,
-    )
+    flow = run_flow(net, (x, y), -200, rtol=1e-6, levels=tuple(levels))
     log_rho, gamma, depth, epsilons, deltas = np.array(
         [_measure_kkt_point(net, x, y, state, L) for state in flow.states.values()]
     ).T
@@ -181,12 +157,8 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
             r = start * math.log(C_2 / (delta * gamma[0])) / L
             if log_rho[-1] > r + Delta:  # the window is within the flow
                 inside = (log_rho > r) & (log_rho < r + window * Delta)
-                violations.append(
-                    np.min(
-                        np.maximum(epsilons[inside] / epsilon, deltas[inside] / delta) - 1,
-                        initial=math.inf,
-                    )
-                )
+                worse = np.maximum(epsilons[inside] / epsilon, deltas[inside] / delta)
+                violations.append(np.min(worse - 1, initial=math.inf))
     return Finding.of(
         violations, f"flow of a net of order {L:g} to log10-loss -200, {len(depth)} states"
     )
@@ -206,10 +178,8 @@ def _measure_kkt_point(
     h = torch.cat([-g.flatten() for g in torch.autograd.grad(log, list(net.parameters()))])
     rho, q, smallest = theta.norm(), q.detach(), q.min().item()
     epsilon = smallest ** (-1 / L) * (theta - rho * h / h.norm()).norm().item()
-    delta = (
-        smallest ** (-2 / L)
-        * (rho / h.norm() * torch.exp(-q - log.detach()) * (q - smallest)).max().item()
-    )
+    multipliers = rho / h.norm() * torch.exp(-q - log.detach())
+    delta = smallest ** (-2 / L) * (multipliers * (q - smallest)).max().item()
     depth = -log.item()
     return math.log(rho), depth / rho.item() ** L, depth, epsilon, delta
 
@@ -234,31 +204,26 @@ def _() -> Finding:
 )
 def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number % 5 == 4 and trial.number < 30:
-        rows = [row for row in run_relu_flow(trial).rows if row["log_loss"] < 0]
-        log_rho, log_gamma = (
-            np.log([row["norm"] for row in rows]),
-            np.log([row["smoothed_margin"] for row in rows]),
+        rows, random, violations = run_relu_flow(trial), trial.random, []
+        norm, gamma, alignment = (
+            np.array([row[name] for row in rows])
+            for name in ("norm", "smoothed_margin", "alignment")
         )
-        angle, random, violations = (
-            np.array([row["alignment"] for row in rows]) ** -2.0 - 1,
-            trial.random,
-            [],
-        )
+        log_rho, log_gamma, angle = np.log(norm), np.log(gamma), alignment**-2.0 - 1
         for _ in range(100):
             # The integral holds between any two times: the least angle is at most its mean.
             i, j = np.sort(random.choice(len(rows), 2, replace=False))
             bound = (log_gamma[j] - log_gamma[i]) / (log_rho[j] - log_rho[i]) / 2
             violations.append(factor * angle[i : j + 1].min() - bound - 1e-7)
-        return Finding.of_one(
-            violations, f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
-        )
+        where = f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
+        return Finding.of_one(violations, where)
     loss = LOSSES[trial.number % 4]
     points, at = examine_points(trial, loss)
-    rate, size = measure_growth(at, points.order)
     # d log rho / dt = <theta, d theta / dt> / rho^2, all divided by the loss.
     tangent2 = at["square"] * at["rho2"] / at["radial"] ** 2 - 1
     limit = factor * points.order * tangent2 * at["radial"] / at["rho2"]
-    return Finding.of(((limit - rate) / size)[at["keep"]], f"{loss.name} loss, {points.setting()}")
+    worst = ((limit - at["rate"]) / at["size"])[at["keep"]]
+    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")
 
 
 @claim(
@@ -291,11 +256,6 @@ def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
         f"1 - cosine {angles[0]:.2g} -> {angles[1]:.2g}; margin {svm.margin:.5g} against L /"
         f" ||theta~|| = {expected:.5g}"
     )
-    violations = [
-        5 * angles[1] / angles[0] - 1,
-        angles[1] - 0.03,
-        abs(svm.margin / expected - 1) - 0.05,
-    ]
-    return Finding.of_one(
-        violations, "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300", measured
-    )
+    off = abs(svm.margin / expected - 1) - 0.05
+    criteria = [5 * angles[1] / angles[0] - 1, angles[1] - 0.03, off]
+    return Finding.of_one(criteria, _LATE_FLOW, measured)

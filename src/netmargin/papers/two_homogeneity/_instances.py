@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -9,16 +10,19 @@ from scipy.integrate import solve_ivp
 from scipy.special import expit, log_expit, xlogy
 from torch import Tensor, nn
 
-from ...core.logspace import log_softplus, neg_log_expm1_exp
+from ...core.logspace import neg_log_expm1_exp
+from ...losses import Logistic
+from ..ledger.points import BATCH, log_loss, stacked_outputs
 from ..ledger.trial import Trial
-from ._normalized_nets import AttentionFeatures, NormalizedNet, NormalizedReLU
+from ._normalized_nets import (
+    AttentionFeatures,
+    NormalizedNet,
+    NormalizedReLU,
+    layer_norm_features,
+    rms_norm_features,
+)
 
 PAPER = "The Ubiquity of 2-Homogeneity 2024"
-
-BATCH = 64
-"""The number of random parameters of a trial: enough that the 160 to 320 trials of a full run
-examine more than 10,000 instances, few enough for one tensor program.
-"""
 
 
 class Fixed(nn.Module):
@@ -34,22 +38,9 @@ class Fixed(nn.Module):
 INNER: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "one fixed feature": (Fixed, 1),
     "normalized ReLU": (lambda: NormalizedReLU(4, 6), 4),
-    "LayerNorm": (
-        lambda: nn.Sequential(
-            nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 5), nn.LayerNorm(5, elementwise_affine=False)
-        ),
-        4,
-    ),
+    "LayerNorm": (lambda: layer_norm_features(5), 4),
     "transformer": (lambda: AttentionFeatures(2, 2, 6), 4),
-    "RMSNorm": (
-        lambda: nn.Sequential(
-            nn.Linear(4, 5),
-            nn.Tanh(),
-            nn.Linear(5, 5),
-            nn.RMSNorm(5, eps=1e-5, elementwise_affine=False),
-        ),
-        4,
-    ),
+    "RMSNorm": (lambda: rms_norm_features(5), 4),
 }
 
 
@@ -59,32 +50,28 @@ def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tenso
     """
     kind = list(INNER)[trial.number % len(INNER)]
     build, inputs = INNER[kind]
-    random = trial.torch_random
+    normal = partial(torch.randn, generator=trial.torch_random, dtype=torch.float64)
     inner = build().double()
-    x = torch.randn(1 + trial.number // 5 % 4, inputs, generator=random, dtype=torch.float64)
+    x = normal(1 + trial.number // 5 % 4, inputs)
     net = NormalizedNet(inner, inner(x).shape[1], seed=trial.number)
-    theta = {
-        n: torch.randn(BATCH, *p.shape, generator=random, dtype=torch.float64)
-        for n, p in net.named_parameters()
-    }
-    theta["a"] = theta["a"] * torch.exp(
-        torch.randn(BATCH, 1, generator=random, dtype=torch.float64)
-    )
+    theta = {n: normal(BATCH, *p.shape) for n, p in net.named_parameters()}
+    theta["a"] = theta["a"] * torch.exp(normal(BATCH, 1))
     theta["b"] = theta["a"].abs() * torch.sign(theta["b"])
     theta = {n: p.requires_grad_(True) for n, p in theta.items()}
     with torch.no_grad():
-        y = torch.sign(stacked_scores(net, theta, x))
+        y = torch.sign(stacked_outputs(net, theta, x)[..., 0])
     return kind, net, theta, x, y
 
 
-def stacked_scores(net: nn.Module, theta: dict[str, Tensor], x: Tensor) -> Tensor:
-    """Scores of the net at every one of the stacked parameters, (B, N)."""
-    return torch.func.vmap(lambda p: torch.func.functional_call(net, p, (x,))[:, 0])(theta)
+def stacked_log_loss(net: nn.Module, theta: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    """Log of the summed logistic loss at every one of the stacked parameters: (B,)."""
+    return log_loss(Logistic(), y * stacked_outputs(net, theta, x)[..., 0])
 
 
-def stacked_log_loss(q: Tensor) -> Tensor:
-    """Log of the summed logistic loss of margins (B, N): (B,)."""
-    return torch.logsumexp(log_softplus(-q), 1)
+def draw_separable(random: np.random.Generator, n: int, m: int) -> np.ndarray:
+    """Draw features (n, m) of labelled samples with entries up to 1, which often separate them."""
+    Z = random.normal(size=(n, m)) + 0.7
+    return Z / np.abs(Z).max()
 
 
 def run_mirror_flow(
@@ -108,42 +95,18 @@ def run_mirror_flow(
             c = zs.mean(0)
             return np.concatenate([-c, [c @ u, c @ reference, 0.0, 0.0]])
         q, r = zs @ u, zs @ reference
-        slopes = expit(-q)
-        losses = -log_expit(q)
-        psi = neg_log_expm1_exp(
-            torch.tensor(math.log(max(losses.sum(), 1e-300)), dtype=torch.float64)
-        ).item()
-        return np.concatenate(
-            [
-                2 * slopes @ zs / len(q),
-                [2 * losses.mean(), -2 * log_expit(r).mean(), slopes.mean(), expit(-psi) / len(q)],
-            ]
-        )
+        slopes, losses = expit(-q), -log_expit(q)
+        total = torch.tensor(math.log(max(losses.sum(), 1e-300)), dtype=torch.float64)
+        psi = neg_log_expm1_exp(total).item()
+        integrals = [2 * losses.mean(), -2 * log_expit(r).mean(), slopes.mean()]
+        return np.concatenate([2 * slopes @ zs / len(q), integrals, [expit(-psi) / len(q)]])
 
-    run = solve_ivp(
-        rates,
-        (0, times[-1]),
-        np.append(np.log(u0), np.zeros(4)),
-        "LSODA",
-        t_eval=times,
-        rtol=1e-10,
-        atol=1e-12,
-    )
-    y = run.y
-    return {
-        "u": np.exp(y[:m]).T,
-        "f_u": y[m],
-        "f_reference": y[m + 1],
-        "G": y[m + 2],
-        "xi": y[m + 3],
-    }
+    start, options = np.append(np.log(u0), np.zeros(4)), {"rtol": 1e-10, "atol": 1e-12}
+    y = solve_ivp(rates, (0, times[-1]), start, "LSODA", t_eval=times, **options).y
+    names = ("f_u", "f_reference", "G", "xi")
+    return {"u": np.exp(y[:m]).T} | dict(zip(names, y[m:], strict=True))
 
 
 def kl_divergence(v: np.ndarray, u: np.ndarray) -> np.ndarray:
     """D(v, u) = sum v ln(v / u) - v + u, over the last axis."""
     return (xlogy(v, v / u) - v + u).sum(-1)
-
-
-def scale_to_unit(Z: np.ndarray) -> np.ndarray:
-    """Divide features by their largest absolute value."""
-    return Z / np.abs(Z).max()

@@ -20,17 +20,25 @@ class NormalizedReLU(nn.Module):
 
     def __init__(self, inputs: int, width: int, *, seed: int = 0):
         super().__init__()
-        v = torch.randn(
-            width,
-            inputs,
-            dtype=torch.float64,
-            generator=torch.Generator().manual_seed(check_seed(seed)),
-        )
+        random = torch.Generator().manual_seed(check_seed(seed))
+        v = torch.randn(width, inputs, dtype=torch.float64, generator=random)
         self.v = nn.Parameter(F.normalize(v, dim=1))
 
     def forward(self, x: Tensor) -> Tensor:
         """The features of inputs (N, inputs), shape (N, width)."""
         return torch.relu(x @ F.normalize(self.v, dim=1).T)
+
+
+def layer_norm_features(width: int) -> nn.Module:
+    """Two layers of ReLUs under a LayerNorm, (N, 4) to (N, width)."""
+    norm = nn.LayerNorm(width, elementwise_affine=False)
+    return nn.Sequential(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, width), norm)
+
+
+def rms_norm_features(width: int) -> nn.Module:
+    """Two layers with tanh under an RMSNorm, (N, 4) to (N, width)."""
+    norm = nn.RMSNorm(width, eps=1e-5, elementwise_affine=False)
+    return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, width), norm)
 
 
 class AttentionFeatures(nn.Module):
@@ -61,11 +69,8 @@ class NormalizedNet(nn.Module):
         super().__init__()
         width = check_count("width", width)
         # Drawn as integers, so that signs are the same whatever the default dtype.
-        signs = (
-            torch.randint(2, (2, width), generator=torch.Generator().manual_seed(check_seed(seed)))
-            * 2.0
-            - 1
-        )
+        random = torch.Generator().manual_seed(check_seed(seed))
+        signs = torch.randint(2, (2, width), generator=random) * 2.0 - 1
         self.inner = inner
         self.a, self.b = (nn.Parameter(s.double() / width**0.5) for s in signs)
 

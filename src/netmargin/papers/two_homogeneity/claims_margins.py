@@ -14,16 +14,10 @@ from ...flow.gradient_flow import gradient_flow
 from ...solvers import f1_max_margin
 from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
+from ..ledger.points import stacked_outputs
 from ..ledger.trial import Finding, Trial
 from ._early_margin import early_margin
-from ._instances import (
-    PAPER,
-    Fixed,
-    draw_stacked_nets,
-    kl_divergence,
-    stacked_log_loss,
-    stacked_scores,
-)
+from ._instances import PAPER, Fixed, draw_stacked_nets, kl_divergence, stacked_log_loss
 from ._normalized_nets import NormalizedNet
 from .claims_mirror import two_features
 
@@ -44,27 +38,28 @@ from .claims_mirror import two_features
     full=320,
 )
 def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> Finding:
-    kind, net, theta, x, y = draw_stacked_nets(trial)
+    kind, net, theta, x, _ = draw_stacked_nets(trial)
     # Any (a, b); the first eight stay balanced, where one feature attains equality.
     with torch.no_grad():
-        noise = 0.5 * torch.randn(
-            theta["b"].shape, generator=trial.torch_random, dtype=torch.float64
-        )
+        shape, random = theta["b"].shape, trial.torch_random
+        noise = 0.5 * torch.randn(shape, generator=random, dtype=torch.float64)
         theta["b"][8:] *= torch.exp(noise[8:])
-        y = torch.sign(stacked_scores(net, theta, x))
-    total = stacked_log_loss(y * stacked_scores(net, theta, x))
+        y = torch.sign(stacked_outputs(net, theta, x)[..., 0])
+    total = stacked_log_loss(net, theta, x, y)
     psi = neg_log_expm1_exp(total)
     size2 = theta["a"].square().sum(1) + theta["b"].square().sum(1)
-    names = list(theta)
-    parts = [theta[n] for n in names]
+    parts = list(theta.values())
     descent = torch.autograd.grad(-total.sum(), parts, retain_graph=True)
-    up = torch.autograd.grad(psi.sum(), parts, retain_graph=True)
-    grow = torch.autograd.grad(size2.sum(), [theta["a"], theta["b"]])
-    products = [g * descent[names.index(n)] for g, n in zip(grow, ("a", "b"), strict=True)]
-    growth = torch.stack([product.sum(1) for product in products]).sum(0)
-    risen = torch.stack([(g * d).flatten(1).sum(1) for g, d in zip(up, descent, strict=True)]).sum(
-        0
-    )
+
+    def along(values: torch.Tensor) -> torch.Tensor:
+        """The derivatives of values (B,) along the descent of log Loss."""
+        slopes = torch.autograd.grad(
+            values.sum(), parts, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        pairs = zip(slopes, descent, strict=True)
+        return torch.stack([(g * d).flatten(1).sum(1) for g, d in pairs]).sum(0)
+
+    growth, risen = along(size2), along(psi)
     rate = risen / psi - order / 2 * growth / size2
     size = risen / psi + growth.abs() / size2
     # Rounding must not decide whether the hypothesis holds.
@@ -101,22 +96,20 @@ def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
     # The signs of a b are fixed by the flow: turned into those of the features, all of them help.
     x = x * torch.sign(net.a * net.b).detach()
     violations, shown = [], []
-    kl = kl_divergence(p, np.full(m, 1 / m))
-    doubly = 4 * n * kl / gamma
+    doubly = 4 * n * kl_divergence(p, np.full(m, 1 / m)) / gamma
     # The second bound begins at a doubly exponential time, which is 2e5 where the exponent is 2.5.
     times = [10.0, 1e3, 1e5] + ([math.e + math.exp(math.exp(doubly))] if doubly <= 2.5 else [])
     for t in times:
-        flow = gradient_flow(net, (x, y), time=t / n, progress=False).rows[-1]
-        promised = early_margin(net, (x, y), time=t)
-        found = flow["partial_normalized_margin"]
-        if promised.guarantee is not None:
-            violations.append(guarantee * promised.guarantee - found)
-            shown.append(f"{found:.3f} >= {promised.guarantee:.3f} at t = {t:.2g}")
+        flow = gradient_flow(net, (x, y), time=t / n, progress=False)
+        found = flow.rows[-1]["partial_normalized_margin"]
+        promised = early_margin(net, (x, y), time=t).guarantee
+        if promised is not None:
+            violations.append(guarantee * promised - found)
+            shown.append(f"{found:.3f} >= {promised:.3f} at t = {t:.2g}")
     if doubly <= 2.5:
         violations.append(guarantee * gamma / 64 - found)
-    return Finding.of_one(
-        violations, f"{n} samples, {m} fixed features, gamma {gamma:.3f}", "; ".join(shown)
-    )
+    where = f"{n} samples, {m} fixed features, gamma {gamma:.3f}"
+    return Finding.of_one(violations, where, "; ".join(shown))
 
 
 @early.printed("for t >= (20 R / gamma)^4, whatever n, the margin is at least gamma / (4 (1 + R))")
@@ -162,30 +155,22 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
     m = math.ceil(max(8 * math.log(k / 1e-3) / tau, 4 / tau**2))
     angle, beta = random.uniform(0, 2 * np.pi, m), random.choice([-1.0, 1.0], m)
     v = np.column_stack([np.cos(angle), np.sin(angle)])
-    u = np.zeros(m)
+    u, Z = np.zeros(m), y[:, None] * beta * np.maximum(X @ v.T, 0)
     for atom, weight in zip(best.atoms, best.weights, strict=True):
-        near = (np.linalg.norm(v - atom[:2] * math.sqrt(2), axis=1) <= gamma / 4) & (
-            beta == np.sign(atom[2])
-        )
+        near = np.linalg.norm(v - atom[:2] * math.sqrt(2), axis=1) <= gamma / 4
+        near &= beta == np.sign(atom[2])
         u[near] += weight / max(near.sum(), 1)
-    margins = (y[:, None] * beta * np.maximum(X @ v.T, 0)) @ u
-    kl = xlogy(u, u * m).sum()
+    margin, kl = (Z @ u).min(), xlogy(u, u * m).sum()
     # The proof's u need not be the best: the least divergence must obey the bound as well.
-    smallest = _minimize_divergence(y[:, None] * beta * np.maximum(X @ v.T, 0), gamma / 4)
-    tau = tau_factor * tau
+    smallest, bound = _minimize_divergence(Z, gamma / 4), math.log(2 / (tau_factor * tau))
     violations = [
         abs(u.sum() - 1) - 1e-9,
-        quarter * gamma - margins.min(),
-        kl - math.log(2 / tau),
+        quarter * gamma - margin,
+        max(kl, smallest) - bound,
         u.max() - 1 / math.sqrt(m),
-        smallest - math.log(2 / tau),
     ]
-    return Finding.of_one(
-        violations,
-        f"{n} points, m = {m}",
-        f"gamma {gamma:.3f}: margin {margins.min():.3f}, KL {kl:.2f} (least {smallest:.2f}) <="
-        f" {math.log(2 / tau):.2f}",
-    )
+    found = f"margin {margin:.3f}, KL {kl:.2f} (least {smallest:.2f}) <= {bound:.2f}"
+    return Finding.of_one(violations, f"{n} points, m = {m}", f"gamma {gamma:.3f}: {found}")
 
 
 def _minimize_divergence(Z: np.ndarray, margin: float) -> float:
@@ -197,11 +182,9 @@ def _minimize_divergence(Z: np.ndarray, margin: float) -> float:
         log_mean = logsumexp(w) - math.log(len(w))
         return log_mean - margin * lam.sum(), Z @ np.exp(w - logsumexp(w)) - margin
 
-    return -float(
-        minimize(
-            dual, np.zeros(len(Z)), jac=True, bounds=[(0, None)] * len(Z), method="L-BFGS-B"
-        ).fun
-    )
+    n = len(Z)
+    found = minimize(dual, np.zeros(n), jac=True, bounds=[(0, None)] * n, method="L-BFGS-B")
+    return -float(found.fun)
 
 
 @claim(
@@ -221,9 +204,8 @@ def kl_facts(
     trial: Trial, *, samples: float = 1.0, attained: float = 0.0, eighth: float = 1 / 8
 ) -> Finding:
     random, n, B = trial.random, 1 + trial.number % 9, 256
-    q = random.normal(size=(B, n)) * 10 ** random.uniform(-1, 1.5, (B, 1)) + random.uniform(
-        0, 5, (B, 1)
-    )
+    q = random.normal(size=(B, n)) * 10 ** random.uniform(-1, 1.5, (B, 1))
+    q += random.uniform(0, 5, (B, 1))
     q[: B // 8] = q[: B // 8, :1]  # all equal: some are attained
     low, violations = q.min(1), []
     for logistic in (False, True):
@@ -234,19 +216,14 @@ def kl_facts(
         far = expit(-psi) if logistic else np.exp(-psi)
         G = slopes.mean(1)
         c = 2 * math.log(n) + 1 if logistic else samples * math.log(n)
-        size = 1 + np.abs(low)
+        size, above = 1 + np.abs(low), (low >= 0) & ((psi >= 0) | (not logistic))
+        largest = math.e * n**2 * G
         violations += [
             (psi - low) / size,
-            np.where((psi >= 0) & (low >= 0) if logistic else low >= 0, low - psi - c, -1) / size,
-        ]
-        violations += [
+            np.where(above, low - psi - c, -1) / size,
             losses.mean(1) / np.exp(-low) - 1,
             G / far - 1,
-            np.where(
-                (psi >= 0) | logistic,
-                far / np.minimum(1, math.e * n**2 * G) - 1,
-                far / (math.e * n**2 * G) - 1,
-            ),
+            far / np.where((psi >= 0) | logistic, np.minimum(1, largest), largest) - 1,
         ]
     r, s = (
         random.exponential(size=(B, n)) * 10 ** random.uniform(-1, 1, (B, 1)) + 1e-9
@@ -268,17 +245,12 @@ def kl_facts(
 
 @kl_facts.printed("A.1 (2) for the logistic loss without psi >= 0")
 def _() -> Finding:
-    psi = -math.log(math.expm1(8 * math.log(2)))
-    return Finding.of(
-        0 - (psi + 2 * math.log(8) + 1),
-        f"8 margins of 0: psi = {psi:.3f}, 2 ln 8 + 1 = {2 * math.log(8) + 1:.3f}",
-    )
+    psi, c = -math.log(math.expm1(8 * math.log(2))), 2 * math.log(8) + 1
+    return Finding.of(0 - (psi + c), f"8 margins of 0: psi = {psi:.3f}, 2 ln 8 + 1 = {c:.3f}")
 
 
 @kl_facts.printed("A.2 (1): min over the simplex of D(p, v) = ln 1/|v|_1")
 def _() -> Finding:
     v = np.array([1.0, 1.0])
-    return Finding.of(
-        kl_divergence(v / 2, v) - math.log(1 / 2),
-        "v = (1, 1): the minimum, at p = (1/2, 1/2), is ln(1/2) + 1",
-    )
+    where = "v = (1, 1): the minimum, at p = (1/2, 1/2), is ln(1/2) + 1"
+    return Finding.of(kl_divergence(v / 2, v) - math.log(1 / 2), where)

@@ -12,17 +12,18 @@ from scipy.special import expit, log_expit
 
 from ...core.logspace import neg_log_expm1_exp
 from ...flow.gradient_flow import gradient_flow
+from ...losses import Logistic
 from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
+from ..ledger.points import log_loss, stacked_outputs
 from ..ledger.trial import Finding, Trial
 from ._instances import (
     PAPER,
+    draw_separable,
     draw_stacked_nets,
     kl_divergence,
     run_mirror_flow,
-    scale_to_unit,
     stacked_log_loss,
-    stacked_scores,
 )
 from ._normalized_nets import NormalizedNet, NormalizedReLU, mirror_flow
 
@@ -45,43 +46,26 @@ def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     # Integrating both flows takes longer than all pointwise instances, so that one trial does it.
     if trial.number == 1:
         x = torch.randn(5, 4, generator=trial.torch_random, dtype=torch.float64)
-        net, data = (
-            NormalizedNet(NormalizedReLU(4, 8, seed=1), 8, seed=2),
-            (
-                x,
-                torch.where(x[:, 0] * x[:, 1] > 0, 1, -1),
-            ),
-        )
-        flow, u = (
-            gradient_flow(net, data, time=100.0, progress=False).final,
-            torch.exp(mirror_flow(net, data, time=100.0 * factor / 2).final["log_u"]),
-        )
+        net = NormalizedNet(NormalizedReLU(4, 8, seed=1), 8, seed=2)
+        data = x, torch.where(x[:, 0] * x[:, 1] > 0, 1, -1)
+        flow = gradient_flow(net, data, time=100.0, progress=False).final
+        u = torch.exp(mirror_flow(net, data, time=100.0 * factor / 2).final["log_u"])
         off = (flow["a"].abs() * flow["b"].abs() - u).norm() / u.norm()
-        return Finding.of(
-            off,
-            "flow and mirror flow of a normalized ReLU net to t = 100",
-            f"|u - |a b|| / |u| = {off:.1g}",
-        )
+        where = "flow and mirror flow of a normalized ReLU net to t = 100"
+        return Finding.of(off, where, f"|u - |a b|| / |u| = {off:.1g}")
     kind, net, theta, x, y = draw_stacked_nets(trial)
-    total = stacked_log_loss(
-        y * stacked_scores(net, theta, x)
-    ).sum()  # its gradient is that of the loss divided by the loss
+    # The gradient of log Loss is that of the loss divided by the loss.
+    total = stacked_log_loss(net, theta, x, y).sum()
     da, db = torch.autograd.grad(total, [theta["a"], theta["b"]])
     a, b = theta["a"].detach(), theta["b"].detach()
     u, beta = (a * b).abs().requires_grad_(True), torch.sign(a * b)
     V = {n.removeprefix("inner."): p.detach() for n, p in theta.items() if n.startswith("inner.")}
-    if V:
-        features = torch.func.vmap(lambda p: torch.func.functional_call(net.inner, p, (x,)))(V)
-    else:
-        features = net.inner(x).expand(len(a), *x.shape)
-    (g,) = torch.autograd.grad(
-        stacked_log_loss(y * torch.einsum("bnm,bm->bn", features, u * beta)).sum(), u
-    )
+    features = stacked_outputs(net.inner, V, x) if V else net.inner(x).expand(len(a), *x.shape)
+    q = y * torch.einsum("bnm,bm->bn", features, u * beta)
+    (g,) = torch.autograd.grad(log_loss(Logistic(), q).sum(), u)
     moved = -(da * b + a * db) / (a * b)
-    return Finding.of(
-        ((moved + factor * g).abs() / (moved.abs() + g.abs() + 1e-12)).amax(1),
-        f"{kind}, {len(x)} samples, 64 random parameters",
-    )
+    off = ((moved + factor * g).abs() / (moved.abs() + g.abs() + 1e-12)).amax(1)
+    return Finding.of(off, f"{kind}, {len(x)} samples, 64 random parameters")
 
 
 @mirror_equivalence.printed("Section 3.3: d ln u / ds = -grad f_s with f_s = -2 L_s")
@@ -96,9 +80,8 @@ def _draw_drifting_features(
     """Draw features of up to 4 samples that rotate in time, and a start."""
     random, n = trial.random, 1 + trial.number % 4
     A, B, speed = random.normal(size=(n, m)), random.normal(size=(n, m)), random.uniform(0, 2)
-    return lambda s: A * math.cos(speed * s) + B * math.sin(speed * s) + 0.5, random.dirichlet(
-        np.ones(m)
-    )
+    z = lambda s: A * math.cos(speed * s) + B * math.sin(speed * s) + 0.5  # noqa: E731
+    return z, random.dirichlet(np.ones(m))
 
 
 @claim(
@@ -129,10 +112,8 @@ def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 
     first = D - D0 - run["f_reference"] + run["f_u"]
     mass = run["u"].sum(1)
     second = eighth * mass * (mass >= 2 * reference.sum()) + run["f_u"] - D0 - run["f_reference"]
-    return Finding.of_one(
-        np.concatenate([first / size, second / (size + mass)]),
-        f"{'linear' if linear else 'logistic'} f_s, {m} coordinates, 40 times",
-    )
+    where = f"{'linear' if linear else 'logistic'} f_s, {m} coordinates, 40 times"
+    return Finding.of_one(np.concatenate([first / size, second / (size + mass)]), where)
 
 
 @claim(
@@ -155,11 +136,7 @@ def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 
 )
 def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0) -> Finding:
     random, n, m = trial.random, 1 + trial.number % 5, 2 + trial.number % 4
-    Z = (
-        np.ones((n, m))
-        if trial.number % 3 == 2
-        else scale_to_unit(random.normal(size=(n, m)) + 0.7)
-    )
+    Z = np.ones((n, m)) if trial.number % 3 == 2 else draw_separable(random, n, m)
     pbar, gamma, _ = matrix_game(Z)
     if gamma <= 0.05:
         return Finding.of([], "features that do not separate the samples")
@@ -180,9 +157,8 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
         ]
         total = (n * R * size / 2 + 1) / t  # bounds the summed loss, so that q_min >= l^-1 of it
         if total < math.log(2):
-            violations.append(
-                -math.log(math.expm1(total)) / bound - (Z @ run["u"][-1]).min() / mass[-1]
-            )
+            promised = -math.log(math.expm1(total)) / bound
+            violations.append(promised - (Z @ run["u"][-1]).min() / mass[-1])
     return Finding.of_one(violations, f"{n} samples, {m} frozen features")
 
 
@@ -196,11 +172,9 @@ def _() -> Finding:
 @logistic_control.printed("|u(t)|_1 <= |u(0)|_1 exp(int G) (its proof)")
 def _() -> Finding:
     run = run_mirror_flow(lambda s: np.ones((1, 1)), np.ones(1), [10.0], np.ones(1))
-    return Finding.of(
-        run["u"][0, 0] / math.exp(run["G"][0]) - 1,
-        f"n = 1, one feature z = 1, t = 10: |u| = {run['u'][0, 0]:.3f} = exp(2 int G), exp(int G) ="
-        f" {math.exp(run['G'][0]):.3f}",
-    )
+    u, bound = run["u"][0, 0], math.exp(run["G"][0])
+    where = f"n = 1, one feature z = 1, t = 10: |u| = {u:.3f} = exp(2 int G), exp(int G) ="
+    return Finding.of(u / bound - 1, f"{where} {bound:.3f}")
 
 
 def two_features(n: float, *, lemma: bool = False) -> Finding:
@@ -221,14 +195,8 @@ def two_features(n: float, *, lemma: bool = False) -> Finding:
     t = 1.0
     for _ in range(100):  # R depends on t
         t = (20 * ratio(t) / gamma) ** 4
-    flow = solve_ivp(
-        lambda s, w: 2 * (shares * expit(-Z @ np.exp(w))) @ Z,
-        (0, t),
-        np.log(u0),
-        "LSODA",
-        rtol=1e-9,
-        atol=1e-12,
-    )
+    rates = lambda s, w: 2 * (shares * expit(-Z @ np.exp(w))) @ Z  # noqa: E731
+    flow = solve_ivp(rates, (0, t), np.log(u0), "LSODA", rtol=1e-9, atol=1e-12)
     u = np.exp(flow.y[:, -1])
     margin, promised = (Z @ u).min() / u.sum(), gamma / (2 * (1 + ratio(t)))
     share, unit = (promised, margin) if lemma else (promised / 2, margin / 2)
@@ -255,13 +223,11 @@ def two_features(n: float, *, lemma: bool = False) -> Finding:
 )
 def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0.5) -> Finding:
     random, n, m = trial.random, 1 + trial.number % 4, 2 + 6 * (trial.number % 3)
-    Z = (
-        np.full((n, m), 1.0 if trial.number % 2 else 0.5)
-        if trial.number % 3 == 2
-        else scale_to_unit(random.normal(size=(n, m)) + 0.7)
-    )
     if trial.number % 3 == 2:
+        Z = np.full((n, m), 1.0 if trial.number % 2 else 0.5)
         Z[:, 0] = 1.0
+    else:
+        Z = draw_separable(random, n, m)
     pbar, gamma, _ = matrix_game(Z)
     if gamma <= 0.05:
         return Finding.of([], "features that do not separate the samples")
@@ -275,18 +241,13 @@ def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0
     chain = np.maximum(run["G"] / n - xi, half * np.log(mass / u0.sum()) / n - run["G"] / n)
     says = bound > 0  # a promise of less than 0 says nothing
     shown = f"psi / |u| = {psi[-1] / mass[-1]:.3f}, promised {bound[-1]:.3f}, gamma {gamma:.3f}"
-    return Finding.of_one(
-        [*(bound - psi / mass)[says], *chain],
-        f"{n} samples, {m} frozen features, {says.sum()} promises at 60 times",
-        shown,
-    )
+    where = f"{n} samples, {m} frozen features, {says.sum()} promises at 60 times"
+    return Finding.of_one([*(bound - psi / mass)[says], *chain], where, shown)
 
 
 @margin_lower_bound.printed("xi_t >= (1/n) ln |u(t)|_1")
 def _() -> Finding:
     run = run_mirror_flow(lambda s: np.ones((1, 1)), np.ones(1), [1000.0], np.ones(1))
     xi, log_mass = run["xi"][0], math.log(run["u"][0, 0])
-    return Finding.of(
-        log_mass - xi,
-        f"n = 1, one feature z = 1, u(0) = 1, t = 1000: xi = {xi:.3f}, ln |u| = {log_mass:.3f}",
-    )
+    shown = f"xi = {xi:.3f}, ln |u| = {log_mass:.3f}"
+    return Finding.of(log_mass - xi, f"n = 1, one feature z = 1, u(0) = 1, t = 1000: {shown}")

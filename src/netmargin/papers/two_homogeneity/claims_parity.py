@@ -14,7 +14,7 @@ from ...solvers import f1_max_margin, f2_max_margin
 from ..ledger.claim import claim
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
-from ..wei_2018._separation import advantage, separation
+from ..wei_2018._separation import compare_on_draws
 from ._instances import PAPER
 
 PARITIES = (
@@ -53,12 +53,9 @@ def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -
     X, y = datasets.parity(d, k)
     found = f1_max_margin(X, y, bias=bias, pricing="complete")
     expected = factor * datasets.parity_margin(d, k, bias=bias)
-    scale = expected or 1.0
-    return Finding.of_one(
-        [abs(found.margin - expected) / scale, (found.upper_bound - expected) / scale - 1e-9],
-        f"d = {d}, k = {k}, {'with' if bias else 'without'} bias",
-        f"l1 margin {2 * found.margin:.6f}",
-    )
+    scale, where = expected or 1.0, f"d = {d}, k = {k}, {'with' if bias else 'without'} bias"
+    off = abs(found.margin - expected) / scale, (found.upper_bound - expected) / scale - 1e-9
+    return Finding.of_one(off, where, f"l1 margin {2 * found.margin:.6f}")
 
 
 def _fit_parity_rates(exponent: float) -> Finding:
@@ -71,13 +68,10 @@ def _fit_parity_rates(exponent: float) -> Finding:
         "F_2": lambda a, b, d: arc_cosine(a, b, bias=False) * 2 / d,
     }
     for k in (2, 4):
-        values = {
-            name: [_compute_parity_correlation(int(d), k, kernel) for d in ds]
-            for name, kernel in kernels.items()
-        }
         for name, claimed in (("NTK", -k / 2), ("F_2", -(k + 1) / 2)):
-            fit = slope(np.log(ds), np.log(values[name]))
-            violations.append(abs(fit.value - claimed - exponent) + fit.error - 0.15)
+            values = [_compute_parity_correlation(int(d), k, kernels[name]) for d in ds]
+            fit = slope(np.log(ds), np.log(values))
+            violations.append(fit.off(claimed + exponent) - 0.15)
             shown.append(f"{name} d^{fit.value:.3f} (k = {k})")
     # The formula by symmetry against the solver, where all corners can be listed.
     X, y = datasets.parity(4, 2)
@@ -106,12 +100,9 @@ def _log_comb(n: int, k: np.ndarray) -> np.ndarray:
 
 @parity_margin.printed("the F_1 margin is at least 1 / (k sqrt d)")
 def _() -> Finding:
-    found = f1_max_margin(*datasets.parity(2, 2), bias=False, pricing="complete")
-    return Finding.of(
-        1 / (2 * math.sqrt(2)) - 2 * found.upper_bound,
-        f"k = d = 2: at most {2 * found.upper_bound:.4f} is proved, 1 / (2 sqrt 2) = 0.3536 is"
-        " claimed",
-    )
+    most = 2 * f1_max_margin(*datasets.parity(2, 2), bias=False, pricing="complete").upper_bound
+    where = f"k = d = 2: at most {most:.4f} is proved, 1 / (2 sqrt 2) = 0.3536 is claimed"
+    return Finding.of(1 / (2 * math.sqrt(2)) - most, where)
 
 
 @parity_margin.printed("the same for odd k, net (1) without bias")
@@ -122,11 +113,8 @@ def _() -> Finding:
 
 @parity_margin.printed("the F_2 margin is d^{-k/2}")
 def _() -> Finding:
-    found = f2_max_margin(*datasets.parity(4, 2), bias=False)
-    return Finding.of(
-        1 / 4 - found.upper_bound,
-        f"k = 2, d = 4: at most {found.upper_bound:.4f} is proved, 1/4 is claimed",
-    )
+    most = f2_max_margin(*datasets.parity(4, 2), bias=False).upper_bound
+    return Finding.of(1 / 4 - most, f"k = 2, d = 4: at most {most:.4f} is proved, 1/4 is claimed")
 
 
 @claim(
@@ -152,11 +140,4 @@ def parity_error(trial: Trial, *, margin: float = 0.1, samples: int = 60) -> Fin
         X, y = datasets.parity(15, 2, n, seed=seed)
         return math.sqrt(15) * X, y
 
-    seeds = trial.random.integers(2**31, size=(4 + 4 * (trial.number > 0), 2))
-    pairs = [separation(draw(samples, a), draw(2000, b), seed=int(a)) for a, b in seeds]
-    net, kernel, below = advantage(pairs)
-    return Finding.of_one(
-        [below + margin, net - 0.05],
-        f"d = 15, n = {samples}, {len(pairs)} draws",
-        f"net {100 * net:.2f}%, best kernel {100 * kernel:.1f}%",
-    )
+    return compare_on_draws(trial, draw, samples, margin)

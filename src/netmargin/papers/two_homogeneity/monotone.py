@@ -7,25 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
 
 from ...figures.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
 from ...flow.gradient_flow import gradient_flow
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
-from ._normalized_nets import AttentionFeatures, NormalizedNet, NormalizedReLU
+from ._normalized_nets import (
+    AttentionFeatures,
+    NormalizedNet,
+    NormalizedReLU,
+    layer_norm_features,
+    rms_norm_features,
+)
 
 # Nets in the units of the theorem, each small enough for a flow that is followed to t = 3000.
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
-    "LayerNorm": lambda: nn.Sequential(
-        nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)
-    ),
-    "RMSNorm": lambda: nn.Sequential(
-        nn.Linear(4, 8),
-        nn.Tanh(),
-        nn.Linear(8, 8),
-        nn.RMSNorm(8, eps=1e-5, elementwise_affine=False),
-    ),
+    "LayerNorm": lambda: layer_norm_features(8),
+    "RMSNorm": lambda: rms_norm_features(8),
     "transformer": lambda: AttentionFeatures(2, 2, 8),
 }
 
@@ -36,20 +34,14 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         torch.manual_seed(1)
         inner = INNER[run["net"]]().double()
         x = torch.randn(8, 4, dtype=torch.float64)
-    net, y = (
-        NormalizedNet(inner, inner(x).shape[1], seed=2),
-        torch.where(x[:, 0] * x[:, 1] > 0, 1, -1),
-    )
+    net = NormalizedNet(inner, inner(x).shape[1], seed=2)
+    y = torch.where(x[:, 0] * x[:, 1] > 0, 1, -1)
     flow = gradient_flow(net, (x, y), time=settings["time"], rtol=1e-6, progress=False)
     rows = [row for row in flow.rows if row["log_loss"] < math.log(math.log(2))]
-    names = {
-        "log_time": "log_time",
-        "smooth": "partial_smoothed_margin",
-        "hard": "partial_normalized_margin",
-    }
-    return {name: [row[key] for row in rows] for name, key in names.items()} | {
-        "status": flow.status
-    }
+    names = {"log_time": "log_time", "smooth": "partial_smoothed_margin"}
+    names["hard"] = "partial_normalized_margin"
+    curves = {name: [row[key] for row in rows] for name, key in names.items()}
+    return curves | {"status": flow.status}
 
 
 def draw(settings: Settings, rows: list[Row]):
@@ -60,10 +52,8 @@ def draw(settings: Settings, rows: list[Row]):
         axis.plot(times, row["smooth"], color=colour, label=row["net"])
         axis.plot(times, row["hard"], color=colour, linestyle=":")
     axis.set_xscale("log")
-    axis.set(
-        xlabel="time t of the summed loss",
-        ylabel=r"$\psi\,/\,(\|a\|^2+\|b\|^2)$ (dotted: $q_{\min}$)",
-    )
+    axis.set(xlabel="time t of the summed loss")
+    axis.set(ylabel=r"$\psi\,/\,(\|a\|^2+\|b\|^2)$ (dotted: $q_{\min}$)")
     axis.legend(frameon=False, fontsize=8)
     return drawn
 

@@ -47,9 +47,10 @@ def draw(settings: Settings, rows: list[Row]):
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check that for some n below d^2 nets generalize and kernels do not."""
-    ns, net, kernel = _by_n(rows)
-    best = int((kernel - net).mean(0).argmax())
-    n, net, kernel = ns[best], float(net.mean(0)[best]), float(kernel.mean(0)[best])
+    ns, *errors = _by_n(rows)
+    means = [values.mean(0) for values in errors]
+    best = int((means[1] - means[0]).argmax())
+    n, net, kernel = ns[best], float(means[0][best]), float(means[1][best])
     sentence = (
         f"at n = {n} the net errs on {100 * net:.1f}%, the best tangent kernel on"
         f" {100 * kernel:.1f}%"

@@ -15,10 +15,8 @@ def _line(x: list[float], y: list[int]):
 
 def _circle(n: int):
     """Points at equal angles on the unit circle, with alternating labels."""
-    angle = 2 * np.pi * np.arange(n) / n
-    return torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.tensor(
-        1 - 2 * (np.arange(n) % 2)
-    )
+    angle, y = 2 * np.pi * np.arange(n) / n, 1 - 2 * (np.arange(n) % 2)
+    return torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.tensor(y)
 
 
 # Sets whose exact minimizer at lambda = 1e-12 is itself within 1% of the max margin.

@@ -33,17 +33,12 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     sol = f1_max_margin(X, y, bias=False)
     # A grid of directions needs none of our pricing; those of the net are added, as a grid misses
     # the best directions by up to its width.
-    angle = np.linspace(0, 2 * np.pi, 3600, endpoint=False)
-    U = np.vstack(
-        [np.column_stack([np.cos(angle), np.sin(angle)]), sol.atoms[:, :2] * math.sqrt(2)]
-    )
+    angle, root = np.linspace(0, 2 * np.pi, 3600, endpoint=False), math.sqrt(2)
+    U = np.vstack([np.column_stack([np.cos(angle), np.sin(angle)]), sol.atoms[:, :2] * root])
     signed = (y[:, None] * np.maximum(X @ U.T, 0))[None]
-    instances = Instances(signed)
-    value, weights = instances.best_margins(np.concatenate([signed, -signed], 2))
+    value, weights = Instances(signed).best_margins(np.concatenate([signed, -signed], 2))
     used = weights[0] > 1e-9  # the linear program's zeros
-    atoms = np.column_stack([np.vstack([U, U]), np.repeat([1.0, -1.0], len(U))])[used] / math.sqrt(
-        2
-    )
+    atoms = np.column_stack([np.vstack([U, U]), np.repeat([1.0, -1.0], len(U))])[used] / root
     measure = ReLUMeasure(atoms=atoms, weights=weights[0][used], bias=False).normalized()
     net = ReLUMeasure.from_network(measure.to_network(width=max(n, used.sum())))
     gamma = net.normalized_margin(X, y)
@@ -52,12 +47,10 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
         abs(value[0] - factor * sol.margin) / scale / factor,
         abs(gamma - value[0] / factor) / scale,
         sol.gap if sol.margin else 0.0,
+        float(used.sum() > n - neurons),
     ]
-    return Finding.of_one(
-        [*violations, float(used.sum() > n - neurons)],
-        f"{n} points in the plane",
-        f"{used.sum()} neurons for {n} samples",
-    )
+    shown = f"{used.sum()} neurons for {n} samples"
+    return Finding.of_one(violations, f"{n} points in the plane", shown)
 
 
 @claim(
@@ -103,9 +96,8 @@ def _() -> Finding:
         and np.abs(lam @ signed).max() <= 1 + 1e-12
         and lam.sum() == alpha.sum()
     )
-    silent = alpha == 0
     return Finding.of(
-        float(optimal) * np.abs(lam @ signed)[silent].max(),
+        float(optimal) * np.abs(lam @ signed)[alpha == 0].max(),
         "a hexagon, all labels +1: the neurons at 0, 120, 240 degrees are optimal, those at 60,"
         " 180, 300 have response 1 and alpha = 0",
     )
@@ -130,56 +122,36 @@ def _() -> Finding:
 def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.0) -> Finding:
     random = trial.random
     if trial.number == 0:
-        ns = np.array([50, 100, 200, 400, 800])
+        ns, ds = np.array([50, 100, 200, 400, 800]), np.repeat([4, 8, 16, 32], 2)
         means = [
-            np.mean(
-                [
-                    _estimate_mean_feature(*datasets.gaussian_xor(n, 1000, seed=s))
-                    for s in random.integers(2**31, size=12)
-                ]
-            )
+            np.mean([_estimate_mean_feature(n, 1000, s) for s in random.integers(2**31, size=12)])
             for n in ns
         ]
-        in_n = slope(np.log(ns), np.log(means))
-        ds = np.repeat([4, 8, 16, 32], 2)
-        in_d = slope(
-            np.log(ds),
-            np.log(
-                [
-                    _estimate_mean_feature(*datasets.gaussian_xor(3000, d, seed=d), population=True)
-                    for d in ds
-                ]
-            ),
-        )
-        off = [
-            abs(in_n.value + 0.5 + slopes) + in_n.error - 0.1,
-            abs(in_d.value + 1 + slopes) + in_d.error - 0.1,
-        ]
-        return Finding.of_one(
-            off,
-            "XOR distribution",
-            f"n^({in_n.value:.3f} +- {in_n.error:.3f}), d^({in_d.value:.2f} +- {in_d.error:.2f})",
-        )
+        values = [_estimate_mean_feature(3000, d, d, population=True) for d in ds]
+        in_n, in_d = slope(np.log(ns), np.log(means)), slope(np.log(ds), np.log(values))
+        off = [in_n.off(-0.5 - slopes) - 0.1, in_d.off(-1 - slopes) - 0.1]
+        shown = f"d^({in_d.value:.2f} +- {in_d.error:.2f})"
+        shown = f"n^({in_n.value:.3f} +- {in_n.error:.3f}), {shown}"
+        return Finding.of_one(off, "XOR distribution", shown)
     n, d = 1 + trial.number % 8, 2 + trial.number % 3
     X, y = random.normal(size=(n, d)), random.choice([-1.0, 1.0], n)
     K = arc_cosine(X)
     # Coefficients lean toward y, half of the predictors without noise: most margins are positive.
-    c = random.normal(size=(64, n)) * y * (random.random((64, 1)) < 0.5) + y * random.random(
-        (64, n)
-    )
+    c = random.normal(size=(64, n)) * y * (random.random((64, 1)) < 0.5)
+    c += y * random.random((64, n))
     margins = (y * (c @ K)).min(1) / np.sqrt(np.einsum("bn,nm,bm->b", c, K, c))
     margins = np.append(margins, f2_max_margin(X, y).margin)
     bound = factor * math.sqrt(y @ K @ y) / n
-    return Finding.of(
-        (margins - bound) / math.sqrt(np.trace(K) / n), f"{n} points in {d} dimensions"
-    )
+    above = (margins - bound) / math.sqrt(np.trace(K) / n)
+    return Finding.of(above, f"{n} points in {d} dimensions")
 
 
-def _estimate_mean_feature(X, y, *, population: bool = False) -> float:
-    """Compute sqrt(y' K y) / n, without the diagonal for an unbiased estimate of the population's
-    square.
+def _estimate_mean_feature(n: int, d: int, seed: int, *, population: bool = False) -> float:
+    """Compute sqrt(y' K y) / n of XOR samples, without the diagonal for an unbiased estimate of the
+    population's square.
     """
-    K, y, n = arc_cosine(X, bias=False), y.numpy(), len(y)
+    X, labels = datasets.gaussian_xor(n, d, seed=seed)
+    K, y = arc_cosine(X, bias=False), labels.numpy()
     total = y @ K @ y
     return math.sqrt((total - np.trace(K)) / (n * (n - 1))) if population else math.sqrt(total) / n
 
@@ -207,8 +179,6 @@ def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosi
     norms = np.einsum("un,un->u", V, np.linalg.solve(kernel(X, bias=False), V.T).T)
     error = norms.std() / math.sqrt(len(norms))
     least = min_norm_interpolation(X, V[V.any(1)][0], bias=False, norm="l1")
-    return Finding.of_one(
-        [abs(norms.mean() - factor * n) / (4 * error) - 1, least.norm - 1 - 1e-6],
-        f"{n} points",
-        f"E y' K^-1 y = {norms.mean():.3f} +- {error:.3f} for n = {n}",
-    )
+    off = [abs(norms.mean() - factor * n) / (4 * error) - 1, least.norm - 1 - 1e-6]
+    shown = f"E y' K^-1 y = {norms.mean():.3f} +- {error:.3f} for n = {n}"
+    return Finding.of_one(off, f"{n} points", shown)

@@ -39,16 +39,12 @@ def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     best = f1_max_margin(X, y)
     # The way to the weakest lambda, along which minimizers are followed from stage to stage.
     lambdas = [*(v for v in (1e-3, 1e-6) if v > weakest), weakest]
-    path = regularization_path(
-        lambda: mlp([X.shape[1], 16, 1]), (X, y), lambdas=lambdas, seed=trial.seed, progress=False
-    )
+    make = lambda: mlp([X.shape[1], 16, 1])  # noqa: E731
+    path = regularization_path(make, (X, y), lambdas=lambdas, seed=trial.seed, progress=False)
     gaps = 1 - np.array(path.column("normalized_margin")) / best.upper_bound
     measured = f"{name}: gaps to gamma* {', '.join(f'{gap:.2g}' for gap in gaps)}"
-    return Finding.of_one(
-        [gaps[-1] - 0.01, *np.diff(gaps), *-gaps],
-        f"{name}, 16 neurons, lambda down to {weakest:g}",
-        measured,
-    )
+    where = f"{name}, 16 neurons, lambda down to {weakest:g}"
+    return Finding.of_one([gaps[-1] - 0.01, *np.diff(gaps), *-gaps], where, measured)
 
 
 @claim(
@@ -72,11 +68,9 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     gamma = linear_max_margin(X, y).margin
     weak = weak_regularization(gamma, n=n, order=1.0)
     worst = _find_worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
-    return Finding.of(
-        1 - worst / (guarantee * weak.guarantee),
-        f"{n} points in the plane",
-        f"worst margin {worst / gamma:.3f} gamma*, promised {weak.guarantee / gamma:.3f}",
-    )
+    lacking = 1 - worst / (guarantee * weak.guarantee)
+    shown = f"worst margin {worst / gamma:.3f} gamma*, promised {weak.guarantee / gamma:.3f}"
+    return Finding.of(lacking, f"{n} points in the plane", shown)
 
 
 def _find_worst_margin(
@@ -86,10 +80,8 @@ def _find_worst_margin(
     # Sizes around 1 / gamma, at which the loss begins to vanish, by three decades to both sides.
     angle, size = np.linspace(0, 2 * np.pi, angles + 1), np.geomspace(1e-3, 1e3, 2001) / gamma
     margins = np.column_stack([np.cos(angle), np.sin(angle)]) @ Z.T
-    L = (
-        sum(np.logaddexp(0, -np.multiply.outer(q, size)) for q in margins.T) / len(Z)
-        + regularization * size**2
-    )
+    losses = sum(np.logaddexp(0, -np.multiply.outer(q, size)) for q in margins.T)
+    L = losses / len(Z) + regularization * size**2
     return float(margins.min(1)[(2 * L.min() >= L).any(1)].min())
 
 
@@ -135,23 +127,17 @@ def width_monotone(trial: Trial, *, from_width: int = 0) -> Finding:
         X, y = (part.numpy() for part in datasets.parity(2, 2))
         X = X + 0.2 * (trial.number > 1) * random.normal(size=X.shape)
     best = f1_max_margin(X, y, bias=False)
-    widths = range(1, n + 1)
-    margins = (
-        np.array([narrow_max_margin(X, y, m).normalized_margin(X, y) for m in widths]) / best.margin
-    )
+    nets = [narrow_max_margin(X, y, m) for m in range(1, n + 1)]
+    margins = np.array([net.normalized_margin(X, y) for net in nets]) / best.margin
     measured = "gamma*,m / gamma* for m = 1 .. n: " + ", ".join(f"{m:.4f}" for m in margins)
-    late = margins[n - 1 + from_width :]
-    return Finding.of_one(
-        [*-np.diff(margins), *np.abs(late - 1), best.gap], f"{n} points in the plane", measured
-    )
+    off = [*-np.diff(margins), *np.abs(margins[n - 1 + from_width :] - 1), best.gap]
+    return Finding.of_one(off, f"{n} points in the plane", measured)
 
 
 @width_monotone.printed("gamma* > 0 for distinct points")
 def _() -> Finding:
-    found = f1_max_margin([[1.0], [2.0]], [1, -1], bias=False)
-    return Finding.of(
-        float(found.upper_bound <= 1e-9), "{x, 2x} with opposite labels, no bias: margin 0, proved"
-    )
+    none = f1_max_margin([[1.0], [2.0]], [1, -1], bias=False).upper_bound <= 1e-9
+    return Finding.of(float(none), "{x, 2x} with opposite labels, no bias: margin 0, proved")
 
 
 @claim(
@@ -173,10 +159,8 @@ def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
     least = min_norm_interpolation(X, y, norm="l1")
     # From a strong penalty on, as minimizers of weak ones are many: the path chooses among them.
     data, lambdas = (torch.tensor(X), torch.tensor(y)), [1e-1, 1e-2, 1e-3, 1e-6]
-    path = interpolation_path(
-        lambda: mlp([1, 40, 1]), *data, lambdas=lambdas, starts=3, seed=trial.seed
-    )
+    make = lambda: mlp([1, 40, 1])  # noqa: E731
+    path = interpolation_path(make, *data, lambdas=lambdas, starts=3, seed=trial.seed)
     ratio = path.rows[-1]["norm"] ** 2 / (factor * least.norm)
-    return Finding.of_one(
-        abs(ratio - 1), "4 points on a line", f"||Theta||^2 / (2 |alpha|_1) = {ratio:.5f}"
-    )
+    shown = f"||Theta||^2 / (2 |alpha|_1) = {ratio:.5f}"
+    return Finding.of_one(abs(ratio - 1), "4 points on a line", shown)

@@ -3,10 +3,12 @@ optimum.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import betainc
+from torch import Tensor
 
 from ...solvers import f1_logistic
 from ..ledger.claim import claim
@@ -23,19 +25,20 @@ def _draw_particles(trial: Trial):
     random, n = trial.random, 1 + trial.number % 6
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     problem = regularized_logistic(X, y, regularization=10 ** random.uniform(-3, 0))
-    positions, weights = (
-        random.normal(size=(15, 4)) * random.exponential(),
-        random.dirichlet(np.ones(15)),
-    )
+    positions = random.normal(size=(15, 4)) * random.exponential()
+    weights = random.dirichlet(np.ones(15))
     if trial.number % 4 == 0:  # one balanced neuron along its sample: its velocity is radial
-        z = np.append(X[0], 1.0)
-        positions, weights = (
-            np.append(z / np.linalg.norm(z), y[0] if n == 1 else 1.0)[None] / math.sqrt(2),
-            np.ones(1),
-        )
+        z, sign = np.append(X[0], 1.0), y[0] if n == 1 else 1.0
+        positions = np.append(z / np.linalg.norm(z), sign)[None] / math.sqrt(2)
+        weights = np.ones(1)
     U = random.normal(size=(20, 4))
     U /= np.linalg.norm(U, axis=1, keepdims=True)
     return problem, torch.tensor(positions), torch.tensor(weights), torch.tensor(U), X, y
+
+
+def _add_massless(positions: Tensor, weights: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+    """Particles together with others of mass 0, at which slopes are then known as well."""
+    return torch.cat([positions, others]), torch.cat([weights, torch.zeros(len(others)).double()])
 
 
 @claim(
@@ -74,25 +77,17 @@ def perturbed(
     problem, positions, weights, U, X, y = _draw_particles(trial)
     rate = 0.0 if trial.number % 8 == 0 else trial.random.uniform(0, 0.5)
     _, first, v = problem.slopes(positions, weights)
-    at, mass = (
-        torch.cat([positions, U]).requires_grad_(True),
-        torch.cat([weights, torch.zeros(20).double()]).requires_grad_(True),
-    )
+    at, mass = (t.requires_grad_(True) for t in _add_massless(positions, weights, U))
     g_at, g_mass = torch.autograd.grad(problem.value(at, mass), [at, mass])
     k = len(weights)
     change = (rate * (g_mass[k:].mean() - g_mass[:k] @ weights) + (g_at[:k] * v).sum()).item()
-    bounds, W2, moved = (
-        problem.regularity,
-        (weights @ positions.square().sum(1)).item(),
-        (weights @ v.square().sum(1)).item(),
-    )
+    W2, moved = ((weights @ t.square().sum(1)).item() for t in (positions, v))
+    bounds = problem.regularity
     assert bounds is not None
     B_L, mean = bounds.M_R * bounds.B_Phi + bounds.B_V, (weights @ first).item()
     noise = rate * B_L * (W2 + 1)
     size = moved + noise + 1e-9
-    _, fresh, _ = problem.slopes(
-        torch.cat([positions, U]), torch.cat([weights, torch.zeros(20).double()])
-    )
+    _, fresh, _ = problem.slopes(*_add_massless(positions, weights, U))
     violations = [
         abs(change - (rate * (renewal * fresh[k:].mean().item() - mean) - moved)) / size,
         (fresh[k:].abs().max().item() - B_L) / B_L,
@@ -107,14 +102,8 @@ def perturbed(
         violations.append((abs(turned.item()) - bound) / (bound + 1e-9))
     if trial.number % 5 == 2 and rate:
         small = 0.1 * rate * bounds.b_V / B_L
-        run = perturbed_flow(
-            problem,
-            positions.numpy(),
-            weights=weights.numpy(),
-            sigma=small,
-            rate=0.01,
-            steps=100,
-        )
+        start: dict[str, Any] = {"positions": positions.numpy(), "weights": weights.numpy()}
+        run = perturbed_flow(problem, **start, sigma=small, rate=0.01, steps=100)
         bound = (run.values[0] + small * run.times * B_L) / (bounds.b_V - small * run.times * B_L)
         violations += list(run.moments / bound - 1)
     return Finding.of_one(violations, f"{len(y)} points, {k} particles, sigma = {rate:.2g}")
@@ -139,22 +128,15 @@ def _compare_with_optimum(trial: Trial, sigma: float) -> Finding:
     random = trial.random
     X = random.normal(size=(8, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
-    problem, best = (
-        regularized_logistic(X, y, regularization=0.01),
-        f1_logistic(X, y, regularization=0.01),
-    )
+    problem = regularized_logistic(X, y, regularization=0.01)
+    best = f1_logistic(X, y, regularization=0.01).objective
     dirac = np.append(random.normal(size=3), 1.0)[None]
-    runs = [
-        perturbed_flow(problem, dirac, sigma=s, rate=0.25, steps=3000, budget=300)
-        for s in (sigma, 0.0)
-    ]
-    above, stuck = (run.values[-1] / best.objective - 1 for run in runs)
-    measured = (
-        f"{above:.2g} above the certified optimum at t = 750, without perturbation {stuck:.2g}"
-    )
-    return Finding.of_one(
-        [above - 0.03, 10 * above / stuck - 1], "8 points in the plane, from one neuron", measured
-    )
+    options: dict[str, Any] = {"rate": 0.25, "steps": 3000, "budget": 300}
+    runs = [perturbed_flow(problem, dirac, sigma=s, **options) for s in (sigma, 0.0)]
+    above, stuck = (run.values[-1] / best - 1 for run in runs)
+    shown = f"{above:.2g} above the certified optimum at t = 750, without perturbation {stuck:.2g}"
+    where = "8 points in the plane, from one neuron"
+    return Finding.of_one([above - 0.03, 10 * above / stuck - 1], where, shown)
 
 
 @perturbed.printed(
@@ -199,26 +181,14 @@ def mass_growth(
     # negative and new mass alone can grow.
     tau = level[level > 0].min().item() if (level > 0).any() else 0.01
     old = level >= tau
-    start = positions.numpy()
-    run = perturbed_flow(
-        problem,
-        start,
-        weights=weights.numpy(),
-        sigma=sigma,
-        rate=h,
-        steps=1,
-        renew_every=1,
-        fresh=200,
-    )
+    k, start = len(weights), {"positions": positions.numpy(), "weights": weights.numpy()}
+    options: dict[str, Any] = {"sigma": sigma, "renew_every": 1, "fresh": 200}
+    run = perturbed_flow(problem, **start, rate=h, steps=1, **options)
     at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
-    new = torch.cat([torch.zeros(len(weights)), torch.ones(len(at) - len(weights))]).bool()
-    _, prices, _ = problem.slopes(
-        torch.cat([positions, at[new]]), torch.cat([weights, torch.zeros(int(new.sum())).double()])
-    )
-    inside = torch.cat(
-        [old, prices[len(weights) :] <= -tau]
-    )  # no mass leaves the cone over {L' <= -tau}
-    N, m = (weights * size2)[old].sum().item(), inside[new].double().mean().item()
+    _, prices, _ = problem.slopes(*_add_massless(positions, weights, at[k:]))
+    # No mass leaves the cone over {L' <= -tau}.
+    inside = torch.cat([old, prices[k:] <= -tau])
+    N, m = (weights * size2)[old].sum().item(), inside[k:].double().mean().item()
     grown = ((mass * at.square().sum(1))[inside].sum().item() - N) / h
     violations = [((speed * tau - sigma) * N + sigma * m - grown) / (tau * N + sigma)]
     d, share = np.arange(1, 40)[:, None], np.linspace(0.01, 1, 50)[None]
@@ -227,10 +197,8 @@ def mass_growth(
     violations.append(float((-d * np.log(2 / share) - halves * math.log(2) - log_m).max()))
     if trial.number % 4 == 3:
         violations += _measure_growth_from_nothing(trial, growth)
-    return Finding.of_one(
-        violations,
-        f"{len(y)} points, {len(weights)} particles, tau = {tau:.2g}, sigma = {sigma:.2g}",
-    )
+    where = f"{len(y)} points, {k} particles, tau = {tau:.2g}, sigma = {sigma:.2g}"
+    return Finding.of_one(violations, where)
 
 
 def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
@@ -243,26 +211,16 @@ def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
     sphere = torch.nn.functional.normalize(torch.tensor(random.normal(size=(4000, 4))), dim=1)
     start = torch.tensor([[1.0, 0.0, 0.0, -0.01]]).double()
 
-    def prices(at: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
+    def prices(at: Tensor, mass: Tensor) -> Tensor:
         """The first variation L' on the sphere, at weighted particles."""
-        return problem.slopes(
-            torch.cat([at, sphere]), torch.cat([mass, torch.zeros(len(sphere)).double()])
-        )[1][len(at) :]
+        return problem.slopes(*_add_massless(at, mass, sphere))[1][len(at) :]
 
     before = prices(start, torch.ones(1).double())
     tau = -before.min().item()
     found = []
+    options: dict[str, Any] = {"renew_every": 1, "fresh": 200, "budget": 100_000}
     for steps in (100, 200, 400):
-        run = perturbed_flow(
-            problem,
-            start.numpy(),
-            sigma=sigma,
-            rate=0.02,
-            steps=steps,
-            renew_every=1,
-            fresh=200,
-            budget=100_000,
-        )
+        run = perturbed_flow(problem, start.numpy(), sigma=sigma, rate=0.02, steps=steps, **options)
         at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
         after = prices(at, mass)
         z = (after - before).abs().max().item()
@@ -272,15 +230,13 @@ def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
         size2, time = at.square().sum(1), run.times[-1]
         N = (mass * size2)[first <= (-tau / 2 + z) * size2].sum().item()
         m = (before <= -tau / 2).double().mean().item()
-        found.append(
-            1 - N * (tau - sigma) / (sigma * m * math.expm1(growth * (tau - sigma) * time))
-        )
+        bound = sigma * m * math.expm1(growth * (tau - sigma) * time) / (tau - sigma)
+        found.append(1 - N / bound)
     return found
 
 
 @mass_growth.printed("Lemma E.14: log m >= -2 d log(c_2 / delta)")
 def _() -> Finding:
     share = 2 * math.asin(0.25) / math.pi
-    return Finding.of(
-        0.25 - share, f"d = 1, delta = c_2 / 2: the cap has {share:.3f} of the circle, not 1/4"
-    )
+    where = f"d = 1, delta = c_2 / 2: the cap has {share:.3f} of the circle, not 1/4"
+    return Finding.of(0.25 - share, where)

@@ -13,7 +13,7 @@ from ...solvers import ReLUMeasure, f1_max_margin
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
-from ._separation import advantage, separation
+from ._separation import compare_on_draws
 
 
 @claim(
@@ -44,18 +44,11 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     atoms = np.zeros((4, d + 1))
     atoms[:, :2] = neurons / np.linalg.norm(neurons, axis=1, keepdims=True)
     atoms[:, -1] = [1, 1, -1, -1]
-    four = ReLUMeasure(atoms=atoms / math.sqrt(2), weights=np.full(4, 0.25), bias=False)
-    violations = [
-        abs(2 * flat.margin / exact - 1),
-        flat.gap,
-        1 - 2 * four.normalized_margin(X, y) / exact,
-    ]
-    return Finding.of_one(
-        violations,
-        f"{draw.__name__}, plane and {d} dimensions",
-        f"{2 * flat.margin:.9f} in the plane, {2 * four.normalized_margin(X, y):.9f} of four"
-        f" neurons in {d} dimensions",
-    )
+    net = ReLUMeasure(atoms=atoms / math.sqrt(2), weights=np.full(4, 0.25), bias=False)
+    best, four = 2 * flat.margin, 2 * net.normalized_margin(X, y)
+    violations = [abs(best / exact - 1), flat.gap, 1 - four / exact]
+    shown = f"{best:.9f} in the plane, {four:.9f} of four neurons in {d} dimensions"
+    return Finding.of_one(violations, f"{draw.__name__}, plane and {d} dimensions", shown)
 
 
 @claim(
@@ -78,16 +71,7 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     full=2,
 )
 def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
-    seeds = trial.random.integers(2**31, size=(4 + 4 * (trial.number > 0), 2))
-    pairs = [
-        separation(draw(120, 15, seed=a), draw(2000, 15, seed=b), seed=int(a)) for a, b in seeds
-    ]
-    net, kernel, below = advantage(pairs)
-    return Finding.of_one(
-        [below + margin, net - 0.05],
-        f"d = 15, n = 120, {len(pairs)} draws",
-        f"net {100 * net:.2f}%, best fitted kernel machine {100 * kernel:.1f}%",
-    )
+    return compare_on_draws(trial, lambda n, seed: draw(n, 15, seed=seed), 120, margin)
 
 
 @claim(
@@ -117,35 +101,35 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
         X[:, 0] = np.sign(X[:, 0]) * (gap + (1 - gap) * np.abs(X[:, 0]))
         return X, np.where(random.random(count) < noise, -1, 1) * np.sign(X[:, 0])
 
-    def excess(bound: Bound, u: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
-        """The test error of a linear predictor minus the bound."""
-        return float((y * (X @ u) <= 0).mean()) - share * bound.value
+    def excess(bound: Bound, outputs: np.ndarray, y: np.ndarray) -> float:
+        """The test error of a predictor minus the bound."""
+        return float((y * outputs <= 0).mean()) - share * bound.value
 
+    violations = []
     # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers.
     # So many samples that the bounds are below 1, and could be violated.
     X, y = draw(40_000, noise=0.05)
     u = _find_mean_direction(X, y)
     first = two_layer_bound(y * (X @ u) / 4, X, radius=math.sqrt(2), margin=0.1)
-    violations = [excess(first, u, *draw(20_000, noise=0.05))]
+    T, t = draw(20_000, noise=0.05)
+    violations.append(excess(first, T @ u, t))
     X, y = draw(40_000, gap=0.6)
     u = _find_mean_direction(X, y)
     deep = deep_bound(y * (X @ u) / 4, depth=2, radius=math.sqrt(2))
-    violations.append(excess(deep, u, *draw(20_000, gap=0.6)))
+    T, t = draw(20_000, gap=0.6)
+    violations.append(excess(deep, T @ u, t))
     X, y = draw(2_000, gap=0.6)
     K = arc_cosine(X, bias=False)
     c = y / len(y)
     q = y * (K @ c) / math.sqrt(c @ K @ c)
     kernel = kernel_bound(q, K, largest=math.sqrt(0.5))
     T, t = draw(4_000, gap=0.6)
-    violations.append(
-        float((t * (arc_cosine(T, X, bias=False) @ c) <= 0).mean()) - share * kernel.value
-    )
+    violations.append(excess(kernel, arc_cosine(T, X, bias=False) @ c, t))
     if max(b.value for b in (first, kernel, deep)) >= 1:
         violations.append(math.inf)  # a vacuous bound shows nothing
     shown = ", ".join(f"{b.value:.2f}" for b in (first, kernel, deep))
-    return Finding.of(
-        violations, f"three predictors, bounds {shown}", f"bounds {shown} for 3.1, 3.4, D.1"
-    )
+    where = f"three predictors, bounds {shown}"
+    return Finding.of(violations, where, f"bounds {shown} for 3.1, 3.4, D.1")
 
 
 def _find_mean_direction(X: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
         ("kernel", smooth.decision_function(T), smooth.norm),
     ):
         found[f"{name}_squares"] = float(((outputs - v) ** 2).mean())
-        terms = {"largest_loss": 1.0, "lipschitz": 2.0, "kernel": name == "kernel"}
+        terms: Row = {"largest_loss": 1.0, "lipschitz": 2.0, "kernel": name == "kernel"}
         bound = regression_bound(truncated_squares(values, values), X, norm=norm, **terms)
         found[f"{name}_squares_bound"] = bound.terms["complexity"]
     return found

@@ -72,8 +72,8 @@ def draw(settings: Settings, rows: list[Row]):
     ticks = {}
     for place, (decay, colour) in enumerate({"annealed": BOTH, "fixed": OUTPUT}.items()):
         of_decay = [row for row in rows if row["decay"] == decay]
-        for at, row in enumerate(of_decay):
-            label = None if at else decay
+        for count, row in enumerate(of_decay):
+            label = None if count else decay
             left.plot(row["losses"], color=colour, linewidth=1.2, label=label)
         here = [row["test_error"] for row in of_decay]
         for at, errors, by, shade in (

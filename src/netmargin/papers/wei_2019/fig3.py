@@ -37,9 +37,10 @@ def _teacher(run: Row, settings: Settings):
 
 def _images(run: Row, settings: Settings):
     """Load training and test images, flattened."""
-    splits = ("train", settings["images"]), ("test", settings["tested_images"])
-    loaded = [datasets.BY_NAME[run["data"]](split, limit=limit) for split, limit in splits]
-    return [(X.flatten(1), y) for X, y in loaded]
+    load = datasets.BY_NAME[run["data"]]
+    train = load("train", limit=settings["images"])
+    tested = load("test", limit=settings["tested_images"])
+    return [(X.flatten(1), y) for X, y in (train, tested)]
 
 
 def by_width(rows: list[Row], data: str, name: str) -> tuple[list[int], np.ndarray]:
