@@ -19,7 +19,6 @@ INTERNAL = {  # never returned by a public function
     "netmargin.solvers.columns.engine.Ending",
     "netmargin.solvers.columns.options.Options",
     "netmargin.solvers.columns.master.Constraints",
-    "netmargin.papers.ledger.claim.Refutation",
     "netmargin.papers.ledger.trial.Trial",
     "netmargin.papers.ledger.directions.Instances",
     "netmargin.papers.ledger.points.Points",

@@ -29,11 +29,8 @@ def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1)
 
     At most `tangent_max_margin`. Chizat and Bach 2020, Section 7 and Figure 3.
     """
-    data, w, delta = (
-        binary_data(X, y, bias=bias),
-        _read_neurons(positions),
-        _read_neurons(moved) - _read_neurons(positions),
-    )
+    data, w = binary_data(X, y, bias=bias), _read_neurons(positions)
+    delta = _read_neurons(moved) - w
     if power == 2:
         delta[:, -1] = 0.0
     # The size of a movement is a mean over neurons, as the mass of a net is.
@@ -62,7 +59,6 @@ def _read_neurons(positions) -> np.ndarray:
     """Neurons as a float64 array of shape (m, D + 1). Raises DataError."""
     w = as_array(positions, "positions").copy()
     if w.ndim != 2 or not np.isfinite(w).all():
-        raise DataError(
-            f"positions must be a finite array of shape (m, D + 1); got shape {w.shape}"
-        )
+        expected = "a finite array of shape (m, D + 1)"
+        raise DataError(f"positions must be {expected}; got shape {w.shape}")
     return w

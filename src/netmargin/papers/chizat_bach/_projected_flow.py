@@ -67,9 +67,8 @@ def projected_flow(
     # Particles without mass have no log mass, and never get any.
     used = start.weights > 0
     field = _FlowField(data, start.atoms[used], start.power, loss, max_evaluations)
-    state = np.concatenate(
-        [start.atoms[used][:, : field.moving].ravel(), np.log(start.weights[used])]
-    )
+    directions = start.atoms[used][:, : field.moving].ravel()
+    state = np.concatenate([directions, np.log(start.weights[used])])
     rows, reached, now, status = [], [], 0.0, Status.FINISHED
     try:
         for time in t:
@@ -85,31 +84,24 @@ def projected_flow(
         status = Status.EVALUATION_LIMIT
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    if status is not Status.FINISHED:
-        if status is not Status.INTERRUPTED:
-            by = "steps below the precision of t"
-            if status is Status.EVALUATION_LIMIT:
-                by = f"max_evaluations = {max_evaluations}"
-            warnings.warn(
-                f"stopped by {by} between t = {now:.6g} and {time:.6g}; the times so far are"
-                " returned. Large masses, large inputs and kinks of ReLU take small steps: raise"
-                " max_evaluations or rtol, scale X, or use train_both_layers.",
-                UserWarning,
-                stacklevel=2,
-            )
-        # How far the integration came is worth a record, and at the start the only one.
-        if not reached or now > reached[-1]:
-            rows.append(field.row(state, start.bias))
-            reached.append(now)
-    margins, log_masses, duals, measures = (list(column) for column in zip(*rows, strict=True))
-    return ProjectedFlow(
-        times=np.array(reached),
-        margins=np.array(margins),
-        log_masses=np.array(log_masses),
-        duals=np.array(duals),
-        measures=measures,
-        status=status,
-    )
+    if status in (Status.STALLED, Status.EVALUATION_LIMIT):
+        by = "steps below the precision of t"
+        if status is Status.EVALUATION_LIMIT:
+            by = f"max_evaluations = {max_evaluations}"
+        warnings.warn(
+            f"stopped by {by} between t = {now:.6g} and {time:.6g}; the times so far are returned."
+            " Large masses, large inputs and kinks of ReLU take small steps: raise max_evaluations"
+            " or rtol, scale X, or use train_both_layers.",
+            UserWarning,
+            stacklevel=2,
+        )
+    # How far the integration came is worth a record, and at the start the only one.
+    if status is not Status.FINISHED and (not reached or now > reached[-1]):
+        rows.append(field.row(state, start.bias))
+        reached.append(now)
+    *numbers, measures = zip(*rows, strict=True)
+    margins, log_masses, duals = map(np.array, numbers)
+    return ProjectedFlow(np.array(reached), margins, log_masses, duals, list(measures), status)
 
 
 class _FlowField:
@@ -129,12 +121,8 @@ class _FlowField:
         self._left -= 1
         theta, _, z, b, p = self._unpack_state(state)
         v = p * self._data.y
-        active = (
-            (z > 0) @ (v[:, None] * self._data.Z)
-            if self._power == 1
-            else 2 * z @ (v[:, None] * self._data.Z)
-        )
-        gradient = b[:, None] * active
+        slopes = z > 0 if self._power == 1 else 2 * z
+        gradient = b[:, None] * (slopes @ (v[:, None] * self._data.Z))
         if self._power == 1:
             gradient = np.column_stack([gradient, z @ v])
         J = b * (z**self._power @ v)
@@ -148,10 +136,9 @@ class _FlowField:
         shares = np.exp(log_masses - largest)
         log_mass = float(largest + math.log(shares.sum()))
         atoms = theta if self._power == 1 else np.column_stack([theta, self._signs])
-        measure = ReLUMeasure(
-            atoms=atoms, weights=shares / shares.sum(), bias=bias, power=self._power
-        )
-        q = self._data.y * ((measure.weights * b) @ z**self._power)
+        weights = shares / shares.sum()
+        measure = ReLUMeasure(atoms=atoms, weights=weights, bias=bias, power=self._power)
+        q = self._data.y * ((weights * b) @ z**self._power)
         return float(q.min()), log_mass, p, measure
 
     def _unpack_state(

@@ -62,14 +62,8 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
     for id in list_figures():
         known = figure(id)
         for scale in reversed(SCALES):  # the largest that is complete
-            folder = Path(out) / id / scale
-            # Numbers of other settings belong to an older definition of the figure.
-            numbers, drawn = read_numbers(folder), folder / "figure.png"
-            if (
-                numbers is not None
-                and numbers["settings"] == known.scales[scale]
-                and drawn.exists()
-            ):
+            numbers, drawn = read_numbers(known, scale, out), Path(out) / id / scale / "figure.png"
+            if numbers is not None and drawn.exists():
                 picture = page.with_suffix("") / f"{id.replace('/', '-')}.png"
                 picture.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(drawn, picture)
@@ -77,9 +71,8 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
                 written.append(id)
                 break
     # In the order of the list of figures, wherever an entry stood before.
-    write_atomically(
-        page, (_HEAD + "\n".join(entries[id] for id in list_figures() if id in entries)).encode()
-    )
+    text = _HEAD + "\n".join(entries[id] for id in list_figures() if id in entries)
+    write_atomically(page, text.encode())
     return written
 
 
@@ -100,26 +93,15 @@ def _write_entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Pa
         for name in own
         if own[name] != paper[name] and _belongs(known, name)
     ]
-    lines = [
-        f"## {known.id}: {known.title}",
-        "",
-        f"![{known.title}]({picture})",
-        "",
-        f"**To see:** {known.finding}.",
-        "",
-    ]
+    lines = [f"## {known.id}: {known.title}", "", f"![{known.title}]({picture})", ""]
+    lines += [f"**To see:** {known.finding}.", ""]
     lines += [
         f"- {'' if check['holds'] else '**not reproduced:** '}{check['sentence']}"
         for check in numbers["checks"]
     ]
     minutes = max(numbers["minutes"], 0.1)  # "0.0 minutes" would read as not computed
-    lines += [
-        "",
-        (
-            f"`netmargin reproduce {known.id} --scale {scale}`: {minutes:.1f} minutes of computing,"
-            f" {numbers['hardware']}."
-        ),
-    ]
+    command, took = f"netmargin reproduce {known.id} --scale {scale}", f"{minutes:.1f} minutes"
+    lines += ["", f"`{command}`: {took} of computing, {numbers['hardware']}."]
     lines += [f"Differs from the paper: {known.differs}."] if known.differs else []
     lines += [f"Settings at this scale (at paper scale): {', '.join(changed)}."] if changed else []
     return "\n".join([*lines, ""])
@@ -136,11 +118,9 @@ def _format_setting(value: Any) -> str:
     """Format the value of a setting for a reader; long lists are cut short."""
     if isinstance(value, list):
         shown = list(map(_format_setting, value))
-        return (
-            f"[{', '.join(shown)}]"
-            if len(shown) <= 10
-            else f"[{shown[0]}, {shown[1]}, ..., {shown[-1]}]"
-        )
+        if len(shown) > 10:
+            shown = [*shown[:2], "...", shown[-1]]
+        return f"[{', '.join(shown)}]"
     if isinstance(value, bool | str):
         return str(value)
     return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"

@@ -63,15 +63,8 @@ class Reproduction:
             f"to see: {self.figure.finding}",
         ]
         lines += [f"  {'yes' if check.holds else 'NO '}  {check.sentence}" for check in self.checks]
-        return "\n".join(
-            [
-                *lines,
-                (
-                    f"{len(self.rows)} runs, {self.minutes:.1f} minutes of computing; written:"
-                    f" {self.folder}/"
-                ),
-            ]
-        )
+        took = f"{len(self.rows)} runs, {self.minutes:.1f} minutes of computing"
+        return "\n".join([*lines, f"{took}; written: {self.folder}/"])
 
 
 @alone()
@@ -132,34 +125,27 @@ def reproduce(
     """
     chosen = figure(id)
     settings = chosen.scales[check_choice("scale", scale, SCALES)]
-    jobs, out, progress = (
-        check_count("jobs", jobs, optional=True),
-        check_path("out", out),
-        check_flag("progress", progress),
-    )
+    jobs, progress = check_count("jobs", jobs, optional=True), check_flag("progress", progress)
+    out = check_path("out", out)
     folder = Path(out) / id / scale
     for _, error in sweep([id], scale, out=Path(out), jobs=jobs, progress=progress):
         if error is not None:
             raise error
     rows = read_rows(plan_runs(id, scale, out))
     result = Reproduction(chosen, scale, rows, chosen.check(settings, rows), folder)
-    drawn = chosen.draw(settings, rows)
-    save_drawings({"figure": drawn}, folder)
+    save_drawings({"figure": chosen.draw(settings, rows)}, folder)
     numbers = {
         "id": id,
         "scale": scale,
         "settings": dict(settings),
-        "checks": [
-            {"sentence": check.sentence, "holds": bool(check.holds)} for check in result.checks
-        ],
+        "checks": [{"sentence": c.sentence, "holds": bool(c.holds)} for c in result.checks],
         "minutes": result.minutes,
         "hardware": "; ".join(sorted({row["hardware"] for row in rows})),
         "netmargin": __version__,
         "rows": rows,
     }
-    write_atomically(
-        folder / "numbers.json", json.dumps(numbers, indent=1, allow_nan=False).encode()
-    )
+    text = json.dumps(numbers, indent=1, allow_nan=False)
+    write_atomically(folder / "numbers.json", text.encode())
     write_atomically(folder / "numbers.csv", _write_table(rows).encode())
     return result
 
@@ -195,31 +181,28 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     >>> nm.papers.status("lyu-li/fig1", "paper", out="no-such-folder")
     '-'
     """
-    chosen, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
-    folder = Path(out) / id / scale
+    known, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
     runs = plan_runs(id, scale, out)
-    done, of = sum(planned.is_done for planned in runs), len(runs)
-    if done < of:
-        return f"{done} of {of} runs" if done else "-"
-    numbers = read_numbers(folder)
-    # Runs are kept by their own settings; what was drawn may be of an older definition.
-    if numbers is None or numbers["settings"] != chosen.scales[scale]:
+    done = sum(planned.is_done for planned in runs)
+    if done < len(runs):
+        return f"{done} of {len(runs)} runs" if done else "-"
+    numbers = read_numbers(known, scale, out)
+    if numbers is None:
         return "computed"
     return "holds" if all(check["holds"] for check in numbers["checks"]) else "DOES NOT HOLD"
 
 
-def read_numbers(folder: Path) -> dict | None:
-    """Read the numbers that a reproduction wrote; None if it did not, or the file is damaged."""
+def read_numbers(known: Figure, scale: str, out: str | Path) -> dict | None:
+    """Read the numbers that a reproduction wrote; None if it did not, if the file is damaged, or if
+    they are of other settings: runs are kept by their own, what was drawn may be older.
+    """
     try:
-        numbers = json.loads((folder / "numbers.json").read_text())
+        numbers = json.loads((Path(out) / known.id / scale / "numbers.json").read_text())
     except (OSError, ValueError):
         return None
-    return (
-        numbers
-        if isinstance(numbers, dict)
-        and numbers.keys() >= {"settings", "checks", "minutes", "hardware"}
-        else None
-    )
+    told = {"settings", "checks", "minutes", "hardware"}
+    whole = isinstance(numbers, dict) and told <= numbers.keys()
+    return numbers if whole and numbers["settings"] == known.scales[scale] else None
 
 
 def _write_table(rows: list[Row]) -> str:

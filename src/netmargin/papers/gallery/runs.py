@@ -48,12 +48,7 @@ def plan_runs(id: str, scale: str, out: str | Path) -> list[PlannedRun]:
     # Another figure may own the folder. A worker on a cluster has another working directory.
     folder = (Path(out) / (chosen.runs_of or id) / scale / "runs").resolve()
     return [
-        PlannedRun(
-            id,
-            run,
-            _select_settings(chosen, run, settings),
-            _file(chosen, settings, run, folder),
-        )
+        PlannedRun(id, run, _select(chosen, run, settings), _file(chosen, settings, run, folder))
         for run in chosen.runs(settings)
     ]
 
@@ -76,7 +71,7 @@ def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Pat
     return _file(chosen, settings, run, folder).with_suffix("")
 
 
-def _select_settings(chosen: Figure, run: Row, settings: Settings) -> Settings:
+def _select(chosen: Figure, run: Row, settings: Settings) -> Settings:
     """The settings on which a run depends."""
     return {name: value for name, value in settings.items() if chosen.concerns(run, name)}
 
@@ -85,10 +80,8 @@ def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
     """The file of a run, named by a hash of everything that determines its results."""
     # Results of other settings, or of another computation, are not those of this figure: the
     # code of `compute` is part of the name, so that changed code computes its runs again.
-    text = json.dumps(
-        [_select_settings(chosen, run, settings), run, _definition(chosen.compute, [])],
-        sort_keys=True,
-    )
+    determining = [_select(chosen, run, settings), run, _definition(chosen.compute, [])]
+    text = json.dumps(determining, sort_keys=True)
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
@@ -113,25 +106,16 @@ def _definition(value: Any, seen: list) -> str:
         return "".join(_definition(item, seen) for item in value)
     if isinstance(value, str | int | float | None):
         return repr(value)
-    own = (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith(
-        "netmargin.papers."
-    )
-    if not own or value in seen:
+    code = inspect.isfunction(value) or inspect.isclass(value)
+    if not (code and value.__module__.startswith("netmargin.papers.")) or value in seen:
         return getattr(value, "__qualname__", "")
     seen.append(value)
-    functions = (
-        [value]
-        if inspect.isfunction(value)
-        else [f for f in vars(value).values() if inspect.isfunction(f)]
-    )
-    named = [
-        (name, f.__globals__[name])
-        for f in functions
+    parts = [value] if inspect.isfunction(value) else vars(value).values()
+    return _read_syntax(value) + "".join(
+        f"{name}: {_definition(f.__globals__[name], seen)}"
+        for f in filter(inspect.isfunction, parts)
         for name in _names(f.__code__)
         if name in f.__globals__
-    ]
-    return _read_syntax(value) + "".join(
-        f"{name}: {_definition(item, seen)}" for name, item in named
     )
 
 

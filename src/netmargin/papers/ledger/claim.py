@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,14 +19,6 @@ from ...core.interrupts import whole_or_interrupted
 from ...core.records import json_ready, short_repr, values_of
 from ..contents import import_claims
 from .trial import Finding, Trial
-
-
-@dataclass(frozen=True)
-class Refutation:
-    """A printed form that is false, and a function that evaluates it at its counterexample."""
-
-    printed: str
-    found: Callable[[], Finding]
 
 
 @dataclass(frozen=True)
@@ -116,8 +109,8 @@ class Claim:
         Examines the instances of a `Trial`. Its keywords are the constants of the statement: other
         constants make another statement, which should fail. So one sees that the check can fail,
         and how much room the constants have.
-    refutations : list of Refutation
-        The printed forms that are false, empty at first.
+    refutations : list of (str, function () -> Finding)
+        The printed forms that are false, each evaluated at its counterexample; empty at first.
 
     Examples
     --------
@@ -136,7 +129,7 @@ class Claim:
     quick: int
     full: int
     check: Callable[..., Finding]
-    refutations: list[Refutation] = field(default_factory=list)
+    refutations: list[tuple[str, Callable[[], Finding]]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return short_repr(self, "id", "statement", "source", "tolerance")
@@ -153,7 +146,7 @@ class Claim:
 
         def register(found: Callable[[], Finding]) -> Callable[[], Finding]:
             """Add the refutation and leave its function as it is."""
-            self.refutations.append(Refutation(text, found))
+            self.refutations.append((text, found))
             return found
 
         return register
@@ -187,7 +180,8 @@ class Claim:
             If `seed` is no whole number from 0 on.
         """
         started, seed = time.monotonic(), check_seed(seed)
-        instances, worst, last, first = 0, 0.0, Finding.of([], "no trial"), None
+        instances, worst, last = 0, 0.0, Finding.of([], "no trial")
+        counterexample = command = None
         # Some checks seed torch's global generator, which belongs to the caller.
         with torch.random.fork_rng(devices=[]):
             for number in range(self.quick if quick else self.full) if trials is None else trials:
@@ -197,23 +191,17 @@ class Claim:
                 instances += len(last.violations)
                 worst = max(worst, last.violations.max(initial=0.0))
                 # The first one, with the command that repeats it: one counterexample is enough.
-                if first is None and (last.violations > self.tolerance).any():
+                if command is None and (last.violations > self.tolerance).any():
                     index = int(np.argmax(last.violations > self.tolerance))
-                    first = (
-                        number,
-                        (
-                            f"trial {number}, instance {index}: {last.setting}; violated by"
-                            f" {last.violations[index]:.3g}"
-                        ),
-                    )
+                    where = f"trial {number}, instance {index}: {last.setting}"
+                    counterexample = f"{where}; violated by {last.violations[index]:.3g}"
+                    command = f"netmargin verify {self.id} --trial {number} --seed {seed}"
             # The printed forms are about the claim's own constants.
             refuted = []
-            for refutation in [] if constants else self.refutations:
+            for text, evaluate in [] if constants else self.refutations:
                 with whole_or_interrupted():
-                    found = refutation.found()
-                refuted.append(
-                    (refutation.printed, float(found.violations.max(initial=0.0)), found.setting)
-                )
+                    found = evaluate()
+                refuted.append((text, float(found.violations.max(initial=0.0)), found.setting))
         return Entry(
             claim=self,
             instances=instances,
@@ -221,19 +209,16 @@ class Claim:
             seconds=time.monotonic() - started,
             setting=last.setting,
             measured=last.measured,
-            counterexample=first[1] if first else None,
-            command=(
-                f"netmargin verify {self.id} --trial {first[0]} --seed {seed}" if first else None
-            ),
+            counterexample=counterexample,
+            command=command,
             refuted=tuple(refuted),
         )
 
     def broken_off(self, error: Exception, seconds: float) -> Entry:
         """Make the entry of a check that raised an error: the claim does not hold."""
         reason = f"the check broke off: {type(error).__name__}: {error}"
-        return Entry(
-            self, 0, math.inf, seconds, reason, "", reason, f"netmargin verify {self.id}", ()
-        )
+        command = f"netmargin verify {self.id}"
+        return Entry(self, 0, math.inf, seconds, reason, "", reason, command, ())
 
 
 CLAIMS: dict[str, Claim] = {}
@@ -257,26 +242,14 @@ def _find_claim(id: str) -> Claim:
     return load_claims()[id]
 
 
-def claim(
-    id: str,
-    statement: str,
-    *,
-    source: str,
-    hypotheses: str,
-    tolerance: float,
-    because: str,
-    quick: int,
-    full: int,
-) -> Callable[[Callable[..., Finding]], Claim]:
-    """Decorator that registers a check as the claim `id`; the arguments are those of `Claim`."""
+def claim(id: str, statement: str, **about: Any) -> Callable[[Callable[..., Finding]], Claim]:
+    """Decorator that registers a check as the claim `id`; the keywords are those of `Claim`."""
 
     def register(check: Callable[..., Finding]) -> Claim:
         """Register the check; its function's name now stands for the claim."""
         if id in CLAIMS:
             raise ValueError(f"there are two claims {id}")
-        CLAIMS[id] = Claim(
-            id, statement, source, hypotheses, tolerance, because, quick, full, check
-        )
+        CLAIMS[id] = Claim(id, statement, check=check, **about)
         return CLAIMS[id]
 
     return register

@@ -30,9 +30,8 @@ class Instances:
         random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
         X, U = random.normal(size=(BLOCKS, n, d)), random.normal(size=(BLOCKS, NEURONS, d))
         U /= np.linalg.norm(U, axis=2, keepdims=True)
-        signed = random.choice([-1.0, 1.0], (BLOCKS, n, 1)) * np.maximum(
-            X @ U.transpose(0, 2, 1), 0
-        )
+        y = random.choice([-1.0, 1.0], (BLOCKS, n, 1))
+        signed = y * np.maximum(X @ U.transpose(0, 2, 1), 0)
         # Nearly dependent rows would make the linear programs ill conditioned.
         return cls(signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05])
 
@@ -66,17 +65,10 @@ class Instances:
         Returns the values (B,) and w (B, p).
         """
         B, n, p = features.shape
-        rows = np.concatenate(
-            [np.concatenate([-features, np.ones((B, n, 1))], 2), np.ones((B, 1, p + 1))], 1
-        )
-        rows[:, -1, -1] = 0.0  # t is not among the weights whose sum is at most 1
-        cost = np.tile(np.append(np.zeros(p), -1.0), B)
-        found = linprog(
-            cost,
-            A_ub=stack_blocks(rows),
-            b_ub=np.tile(np.append(np.zeros(n), 1.0), B),
-            method="highs-ds",
-        )
+        rows = np.ones((B, n + 1, p + 1))
+        rows[:, :n, :p], rows[:, -1, -1] = -features, 0.0  # t is not among the weights of sum 1
+        cost, most = (np.tile(np.append(np.zeros(k), end), B) for k, end in ((p, -1.0), (n, 1.0)))
+        found = linprog(cost, A_ub=stack_blocks(rows), b_ub=most, method="highs-ds")
         parts = found.x.reshape(B, p + 1)
         return parts[:, -1], parts[:, :-1]
 

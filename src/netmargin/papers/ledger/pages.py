@@ -3,6 +3,7 @@
 import html
 import math
 from collections.abc import Sequence
+from itertools import groupby
 
 from .claim import Entry
 
@@ -69,13 +70,10 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
         conclusion + ".",
         "",
     ]
-    for paper, own in _group_by_paper(entries):
-        lines += [
-            f"## {paper}",
-            "",
-            "| claim | statement | source | result |",
-            "|---|---|---|---|",
-        ]
+    # Entries are in the order of their papers.
+    for paper, own in groupby(entries, title_of_paper):
+        lines += [f"## {paper}", ""]
+        lines += ["| claim | statement | source | result |", "|---|---|---|---|"]
         for entry in own:
             claim = entry.claim
             notes = (
@@ -86,29 +84,14 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
             source, result = _escape_cell(claim.source), _format_result(entry)
             lines.append(f"| `{claim.id}` | {statement} | {source} | {result} |")
         lines.append("")
-    lines += [
-        "## Printed errors",
-        "",
-        "| claim | as printed | counterexample | violation |",
-        "|---|---|---|---|",
-    ]
+    lines += ["## Printed errors", ""]
+    lines += ["| claim | as printed | counterexample | violation |", "|---|---|---|---|"]
     for entry in entries:
         for text, violation, at in entry.refuted:
-            shown = f"{violation:.3g}" + (
-                "" if violation > entry.claim.tolerance else " **not shown**"
-            )
-            lines.append(
-                f"| `{entry.claim.id}` | {_escape_cell(text)} | {_escape_cell(at)} | {shown} |"
-            )
+            shown = "" if violation > entry.claim.tolerance else " **not shown**"
+            text, at = _escape_cell(text), _escape_cell(at)
+            lines.append(f"| `{entry.claim.id}` | {text} | {at} | {violation:.3g}{shown} |")
     return "\n".join([*lines, ""])
-
-
-def _group_by_paper(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
-    """Pair the title of each paper with the entries of its claims."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault(title_of_paper(entry), []).append(entry)
-    return list(groups.items())
 
 
 def title_of_paper(entry: Entry) -> str:

@@ -91,9 +91,5 @@ class Finding:
 
         Its violation is the largest of them. Without any criterion no instance was examined.
         """
-        found = cls.of(criteria, setting, measured)
-        return cls(
-            found.violations.max(keepdims=True) if len(found.violations) else found.violations,
-            setting,
-            measured,
-        )
+        found = cls.of(criteria, setting, measured).violations
+        return cls(found.max(keepdims=True) if len(found) else found, setting, measured)

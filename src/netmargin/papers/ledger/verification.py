@@ -54,9 +54,8 @@ class Ledger:
         """Whether all claims asked for were examined and hold, and every printed error was shown
         to fail.
         """
-        return (
-            bool(self.entries) and not self.missing and all(entry.holds for entry in self.entries)
-        )
+        complete = bool(self.entries) and not self.missing
+        return complete and all(entry.holds for entry in self.entries)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
@@ -66,14 +65,8 @@ class Ledger:
 
     def conclusion(self) -> str:
         """Write the counts of claims, instances and printed errors as one sentence."""
-        holding, refuted = (
-            sum(entry.holds for entry in self.entries),
-            sum(len(entry.refuted) for entry in self.entries),
-        )
-        instances, seconds = (
-            sum(entry.instances for entry in self.entries),
-            sum(entry.seconds for entry in self.entries),
-        )
+        rows = [(e.holds, e.instances, len(e.refuted), e.seconds) for e in self.entries]
+        holding, instances, refuted, seconds = (sum(row[at] for row in rows) for at in range(4))
         interrupted = f"; interrupted before {len(self.missing)} more" if self.missing else ""
         return (
             f"{holding} of {len(self.entries)} claims hold in {instances:,} instances; {refuted}"
@@ -83,16 +76,8 @@ class Ledger:
 
     def summary(self) -> str:
         """Write a table of text, with the counterexamples of the claims that fail below it."""
-        rows = [row(entry) for entry in self.entries]
-        return "\n".join(
-            [
-                HEADER,
-                *rows,
-                *(line for entry in self.entries for line in failure(entry)),
-                "",
-                self.conclusion(),
-            ]
-        )
+        failures = [line for entry in self.entries for line in failure(entry)]
+        return "\n".join([HEADER, *map(row, self.entries), *failures, "", self.conclusion()])
 
     def to_dict(self) -> dict:
         """All values as a dictionary of JSON values."""
@@ -177,13 +162,8 @@ def verify(
     >>> entry.holds, entry.command
     (False, 'netmargin verify lyu-li/euler --trial 0 --seed 0')
     """
-    chosen, quick, seed, jobs, progress = (
-        _select_claims(ids),
-        check_flag("quick", quick),
-        check_seed(seed),
-        check_count("jobs", jobs, optional=True),
-        check_flag("progress", progress),
-    )
+    chosen, quick, seed = _select_claims(ids), check_flag("quick", quick), check_seed(seed)
+    jobs, progress = check_count("jobs", jobs, optional=True), check_flag("progress", progress)
     numbers = None if trials is None else check_numbers("trials", trials, check_count, at_least=0)
     if watch is not None and not callable(watch):
         raise ArgumentError(f"watch must be a function of an entry, or None; got {watch!r}")
@@ -192,22 +172,20 @@ def verify(
         run = f"trials {', '.join(map(str, numbers))}"
     found: dict[str, Entry] = {}
     tasks = (delayed(_examine)(claim.id, quick, seed, numbers) for claim in chosen)
+    count = lambda: f"{len(found)} of {len(chosen)} claims"  # noqa: E731
     with Progress(progress, "verify") as display:
-        display.draw(0, len(chosen), f"0 of {len(chosen)} claims")
+        display.draw(0, len(chosen), count())
         try:
             for entry in run_side_by_side(tasks, len(chosen), jobs):
                 found[entry.claim.id] = entry
                 if watch:
                     watch(entry)
-                done = len(found)
-                display.draw(done, len(chosen) - done, f"{done} of {len(chosen)} claims")
+                display.draw(len(found), len(chosen) - len(found), count())
         except KeyboardInterrupt:
             pass
         except WorkerKilledError as error:
-            raise NetmarginError(
-                f"verify: {error}. {len(found)} of {len(chosen)} claims were done; none of them is"
-                " kept."
-            ) from None
+            lost = f"{count()} were done; none of them is kept."
+            raise NetmarginError(f"verify: {error}. {lost}") from None
     entries = tuple(found[claim.id] for claim in chosen if claim.id in found)
     missing = tuple(claim.id for claim in chosen if claim.id not in found)
     return Ledger(entries, run, seed, missing)
@@ -245,6 +223,4 @@ def _select_claims(ids: str | Iterable[str] | None) -> list[Claim]:
                 f"ids: there is no claim {id!r}. {guess + ' ' if guess else ''}The claims are"
                 f" {', '.join(known)}."
             )
-    return [
-        claim for name, claim in claims.items() if name in wanted or name.split("/")[0] in wanted
-    ]
+    return [claim for id, claim in claims.items() if {id, id.split("/")[0]} & set(wanted)]

@@ -110,9 +110,8 @@ def early_margin(
 
     size = math.log(time * n) / (gamma / 2)
     used = p > 0  # 0 log 0 = 0
-    divergence = (
-        float((p[used] * np.log(size * p[used] / u[used])).sum()) + float(u.sum()) / size - 1
-    )
+    entropy = float((p[used] * np.log(size * p[used] / u[used])).sum())
+    divergence = entropy + float(u.sum()) / size - 1
     bound_of_u = (8 * divergence + 2) * size + 16 / n
     drift = (C_1 * float(p.max()) + C_2) * (divergence * size + 2 / n) / 2 * bound_of_u
     losses = (n * divergence * size / 2 + 1) / time
@@ -120,18 +119,8 @@ def early_margin(
     # from above then bounds nothing.
     promises = losses < math.log(2) and kept >= gamma / 2
     guarantee = -math.log(math.expm1(losses)) / bound_of_u / 2 if promises else None
-    return EarlyMargin(
-        p=p,
-        gamma=gamma,
-        proved=proved,
-        R=divergence,
-        C_1=C_1,
-        C_2=C_2,
-        drift=drift,
-        kept=kept,
-        guarantee=guarantee,
-        status=status,
-    )
+    bounds = {"R": divergence, "C_1": C_1, "C_2": C_2, "drift": drift, "kept": kept}
+    return EarlyMargin(p, gamma, proved, **bounds, guarantee=guarantee, status=status)
 
 
 def _load_inner(twin: NormalizedNet, names: set[str], state: dict[str, Tensor]) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,9 +61,8 @@ class Particles:
                 theta = theta + step * velocity
             now = replace(now, positions=theta)
             if renewal.sigma > 0:
-                now = now._renew_mass(
-                    1 - (1 - renewal.sigma * step) ** chunk, renewal.fresh, random
-                )
+                share = 1 - (1 - renewal.sigma * step) ** chunk
+                now = now._renew_mass(share, renewal.fresh, random)
             if len(now.weights) > renewal.budget:
                 now = now._reduce(functional, renewal.budget)
         return now
@@ -70,15 +70,11 @@ class Particles:
     def _renew_mass(self, share: float, fresh: int, random: torch.Generator) -> "Particles":
         """Move a share of all mass to fresh particles, uniform on the unit sphere."""
         new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
+        gained = torch.full((fresh,), share / fresh, dtype=torch.float64)
         return replace(
             self,
             positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
-            weights=torch.cat(
-                [
-                    self.weights * (1 - share),
-                    torch.full((fresh,), share / fresh, dtype=torch.float64),
-                ]
-            ),
+            weights=torch.cat([self.weights * (1 - share), gained]),
             resting=self.resting * (1 - share),
         )
 
@@ -112,11 +108,8 @@ def read_particles(positions, weights) -> Particles:
             "positions must be a finite array of shape (N, p), N >= 1; got shape"
             f" {tuple(theta.shape)}"
         )
-    w = (
-        torch.full((len(theta),), 1 / len(theta), dtype=torch.float64)
-        if weights is None
-        else torch.tensor(as_array(weights, "weights"))
-    )
+    equal = np.full(len(theta), 1 / len(theta))
+    w = torch.tensor(equal if weights is None else as_array(weights, "weights"))
     if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
         raise DataError(
             f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)}"

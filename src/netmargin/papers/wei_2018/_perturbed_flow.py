@@ -74,46 +74,8 @@ def perturbed_flow(
     is in units of the given rate. Ctrl-C returns the records so far.
     """
     start = read_particles(positions, weights)
-    _check_ranges(
-        sigma,
-        rate,
-        steps=steps,
-        renew_every=renew_every,
-        fresh=fresh,
-        budget=budget,
-        records=records,
-    )
-    renewal = Renewal(sigma, renew_every, fresh, budget)
-    random = torch.Generator().manual_seed(check_seed(seed))
-    now, rows, status = start, [_record_start(start, functional)], Status.FINISHED
-    times = np.linspace(0, steps * rate, min(records, steps) + 1)
-    work = max(budget, len(start.weights)) * functional.features(start.positions[:1]).numel()
-    with fitting_threads(work):
-        try:
-            for end in times[1:]:
-                now, row, rate = _advance_halving(
-                    now, rows[-1], functional, end, rate, renewal, random
-                )
-                rows.append(row)
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-    reached, values, moments = (np.array(column) for column in zip(*rows, strict=True))
-    return PerturbedFlow(
-        times=reached,
-        values=values,
-        moments=moments,
-        positions=now.positions.numpy(),
-        weights=now.weights.numpy(),
-        resting=now.resting,
-        dropped=now.dropped,
-        dropping_error=now.dropping_error,
-        rate=rate,
-        status=status,
-    )
-
-
-def _check_ranges(sigma: float, rate: float, **counts: int) -> None:
-    """Raise ArgumentError where the perturbation, the rate or a count is out of its range."""
+    counts = {"steps": steps, "renew_every": renew_every, "fresh": fresh}
+    counts |= {"budget": budget, "records": records}
     if (
         any(operator.index(count) < 1 for count in counts.values())
         or not 0 <= sigma < 1
@@ -124,19 +86,41 @@ def _check_ranges(sigma: float, rate: float, **counts: int) -> None:
             f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
             f" sigma {sigma}, rate {rate}"
         )
-
-
-def _record_start(start: Particles, functional: Functional) -> Row:
-    """The record of the start. Raises DataError where positions do not fit the functional."""
     try:
-        return start.row(0.0, functional)
+        rows = [start.row(0.0, functional)]
     except RuntimeError as error:
         raise DataError(
             f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
         ) from error
+    renewal = Renewal(sigma, renew_every, fresh, budget)
+    random = torch.Generator().manual_seed(check_seed(seed))
+    now, status = start, Status.FINISHED
+    times = np.linspace(0, steps * rate, min(records, steps) + 1)
+    work = max(budget, len(start.weights)) * functional.features(start.positions[:1]).numel()
+    with fitting_threads(work):
+        try:
+            for end in times[1:]:
+                last = rows[-1]
+                now, row, rate = _halve_rate(now, last, functional, end, rate, renewal, random)
+                rows.append(row)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+    reached, values, moments = map(np.array, zip(*rows, strict=True))
+    return PerturbedFlow(
+        reached,
+        values,
+        moments,
+        positions=now.positions.numpy(),
+        weights=now.weights.numpy(),
+        resting=now.resting,
+        dropped=now.dropped,
+        dropping_error=now.dropping_error,
+        rate=rate,
+        status=status,
+    )
 
 
-def _advance_halving(
+def _halve_rate(
     now: Particles,
     row: Row,
     functional: Functional,
