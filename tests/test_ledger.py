@@ -166,9 +166,15 @@ def test_a_broken_claim_fails(id, constants, trials):
     assert re.fullmatch(rf"netmargin verify {id} --trial \d+ --seed 0", entry.command)
 
 
+def made(violations, tolerance: float = 0.5) -> Claim:
+    """A claim of two quick trials and nine, whose violations depend on the trial."""
+    check = lambda trial: Finding.of(violations(trial), f"setting {trial.number}")  # noqa: E731
+    return Claim("x/y", "-", "-", "-", tolerance, "-", 2, 9, check)
+
+
 def test_a_printed_error_that_cannot_be_shown_makes_its_claim_fail():
     assert sum(len(claim.refutations) for claim in CLAIMS.values()) >= 30
-    true = Claim("x/true", "1 = 1", "-", "-", 0.0, "-", 1, 1, lambda trial: Finding.of(0.0, "one"))
+    true = made(lambda trial: 0.0, 0.0)
     true.printed("2 = 2")(lambda: Finding.of(0.0, "everywhere"))
     entry = true.examine()
     assert not entry.holds
@@ -179,34 +185,15 @@ def test_entries_of_claims_that_fail():
     """The first violated instance, not the worst; NaN is a violation; no instance proves
     nothing.
     """
-    claim = Claim(
-        "x/y",
-        "-",
-        "-",
-        "-",
-        0.5,
-        "-",
-        2,
-        9,
-        lambda trial: Finding.of([0.0, trial.number - 1.0], f"setting {trial.number}"),
-    )
+    claim = made(lambda trial: [0.0, trial.number - 1.0])
     assert claim.examine(quick=True).holds
     entry = claim.examine(seed=4)
     assert (entry.worst, entry.instances, entry.holds) == (7.0, 18, False)
     assert entry.counterexample == "trial 2, instance 1: setting 2; violated by 1"
     assert entry.command == "netmargin verify x/y --trial 2 --seed 4"
     assert claim.examine(trials=[2]).counterexample == entry.counterexample
-    assert (
-        Claim("x/z", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of(np.nan, "-"))
-        .examine()
-        .worst
-        == np.inf
-    )
-    assert (
-        not Claim("x/n", "-", "-", "-", 1.0, "-", 1, 1, lambda trial: Finding.of([], "-"))
-        .examine()
-        .holds
-    )
+    assert made(lambda trial: np.nan).examine().worst == np.inf
+    assert not made(lambda trial: []).examine().holds
 
 
 def test_trials_are_those_of_their_seed():
@@ -265,12 +252,8 @@ def test_the_committed_page_is_of_these_claims():
         "two-homogeneity/partial-monotone",
         "two-homogeneity/kl-facts",
     ]:
-        instances = int(
-            re.search(r"in ([\d,]+) instances", page.split(f"| `{name}` |")[1])
-            .group(1)
-            .replace(",", "")
-        )
-        assert instances >= 10_000, name
+        found = re.search(r"in ([\d,]+) instances", page.split(f"| `{name}` |")[1])
+        assert int(found.group(1).replace(",", "")) >= 10_000, name
 
 
 @pytest.mark.slow
@@ -290,11 +273,7 @@ def test_command_line(tmp_path, capsys):
 
 
 def test_a_failing_claim_on_the_command_line(monkeypatch, capsys):
-    monkeypatch.setitem(
-        CLAIMS,
-        "x/y",
-        Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, lambda trial: Finding.of(1.0, "setting")),
-    )
+    monkeypatch.setitem(CLAIMS, "x/y", made(lambda trial: 1.0))
     assert main(["verify", "x/y"]) == 1
     assert "repeat it with: netmargin verify x/y --trial 0 --seed 0" in capsys.readouterr().out
 
@@ -311,7 +290,7 @@ def test_interruption_keeps_the_entries(monkeypatch):
     def interrupted(trial):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(CLAIMS, "x/y", Claim("x/y", "-", "-", "-", 0.5, "-", 2, 9, interrupted))
+    monkeypatch.setitem(CLAIMS, "x/y", made(interrupted))
     found = verify(["lyu-li/sandwich", "x/y"], quick=True, jobs=1)
     assert found.status is nm.Status.INTERRUPTED
     assert [entry.claim.id for entry in found] == ["lyu-li/sandwich"]

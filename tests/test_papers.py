@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from netmargin.papers.gallery.figure import figure
 from netmargin.papers.gallery.runs import folder_of
 from netmargin.papers.gallery.sweep import sweep
 from netmargin.papers.lyu_li import _training as training
+from tests.test_reproducing_together import worker_of
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +175,24 @@ def test_the_full_vgg_takes_a_step():
     assert history.rows[1]["log10_mean_loss"] < history.rows[0]["log10_mean_loss"]
 
 
+def options(id: str, out: Path, *more: str, jobs: int = 1) -> list[str]:
+    """The arguments of a command that reproduces a figure."""
+    return ["reproduce", id, "--out", str(out), "--jobs", str(jobs), "--quiet", *more]
+
+
+def start(id: str, out: Path, jobs: int, **given) -> subprocess.Popen:
+    """That command in a process of its own."""
+    command = [sys.executable, "-m", "netmargin", *options(id, out, jobs=jobs)]
+    return subprocess.Popen(command, text=True, **given)
+
+
+def changed(monkeypatch, id, **attributes):
+    """Put something else in the place of a figure."""
+    known = figure(id)
+    module = sys.modules[known.check.__module__]
+    monkeypatch.setattr(module, "FIGURE", replace(known, **attributes))
+
+
 def wait_for_runs(process: subprocess.Popen, runs: Path, number: int) -> None:
     """Wait until a sweep has kept so many runs, or has ended; however busy the machine is."""
     while process.poll() is None and len(list(runs.glob("*.json"))) < number:
@@ -184,27 +204,16 @@ def test_a_killed_sweep_goes_on(tmp_path):
     """kill -9 in the middle: the runs that were done are kept, and the rows are those of an
     uninterrupted sweep.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "netmargin",
-        "reproduce",
-        "chizat-bach/fig2c",
-        "--out",
-        str(tmp_path),
-        "--jobs",
-        "1",
-        "--quiet",
-    ]
-    runs, process = tmp_path / "chizat-bach/fig2c/smoke/runs", subprocess.Popen(command)
+    runs, process = (
+        tmp_path / "chizat-bach/fig2c/smoke/runs",
+        start("chizat-bach/fig2c", tmp_path, 1),
+    )
     wait_for_runs(process, runs, 2)
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = {file.name: file.read_bytes() for file in runs.glob("*.json")}
     assert len(kept) >= 2
-    if (
-        len(kept) == 12
-    ):  # all were done before the signal came: take one away, so that there is something to go on with
+    if len(kept) == 12:  # all were done before the signal came: one must be left to go on with
         (runs / f"{kept.popitem()[0]}").unlink()
     assert status("chizat-bach/fig2c", "smoke", out=tmp_path) == f"{len(kept)} of 12 runs"
     result = reproduce("chizat-bach/fig2c", out=tmp_path, jobs=2, progress=False)
@@ -215,13 +224,9 @@ def test_a_killed_sweep_goes_on(tmp_path):
 
 
 def test_a_finding_that_is_not_there(out, monkeypatch, capsys):
-    known = figure("chizat-bach/fig4")
-    module = sys.modules["netmargin.papers.chizat_bach.fig4"]
-    wrong = known.__class__(
-        **(vars(known) | {"check": lambda settings, rows: [Check("pigs fly", False)]})
-    )
-    monkeypatch.setattr(module, "FIGURE", wrong)
-    command = ["reproduce", "chizat-bach/fig4", "--out", str(out), "--jobs", "1", "--quiet"]
+    check = lambda settings, rows: [Check("pigs fly", False)]  # noqa: E731
+    changed(monkeypatch, "chizat-bach/fig4", check=check)
+    command = options("chizat-bach/fig4", out)
     assert main([*command, "--check"]) == 1
     assert "not reproduced: chizat-bach/fig4" in capsys.readouterr().err
     assert main(command) == 0
@@ -239,18 +244,7 @@ def test_list_and_gallery(out, tmp_path, capsys):
     assert all(id in shown for id in list_figures())
     assert "smoke: holds" in shown
     page = tmp_path / "gallery.md"
-    command = [
-        "reproduce",
-        "chizat-bach/fig4",
-        "--out",
-        str(out),
-        "--quiet",
-        "--jobs",
-        "1",
-        "--gallery",
-        str(page),
-    ]
-    assert main(command) == 0
+    assert main(options("chizat-bach/fig4", out, "--gallery", str(page))) == 0
     assert "## chizat-bach/fig4" in page.read_text()
     assert (tmp_path / "gallery/chizat-bach-fig4.png").exists()
 
@@ -267,44 +261,16 @@ def test_bad_input(tmp_path, capsys):
     assert main(["reproduce"]) == 2
     assert "Which figure?" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
-    assert (
-        main(
-            [
-                "reproduce",
-                "chizat-bach/fig4",
-                "--out",
-                str(tmp_path / "file/x"),
-                "--quiet",
-                "--jobs",
-                "1",
-            ]
-        )
-        == 1
-    )
+    assert main(options("chizat-bach/fig4", tmp_path / "file/x")) == 1
     assert "Cannot write" in capsys.readouterr().err
 
 
 def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch, capsys):
-    chosen = figure("chizat-bach/fig2a")
-    module = sys.modules["netmargin.papers.chizat_bach.fig2a"]
-
     def without_data(run, settings, folder):
         raise nm.DataError("no files")
 
-    monkeypatch.setattr(
-        module, "FIGURE", chosen.__class__(**(vars(chosen) | {"compute": without_data}))
-    )
-    command = [
-        "reproduce",
-        "chizat-bach/fig2a",
-        "chizat-bach/fig4",
-        "--out",
-        str(tmp_path),
-        "--jobs",
-        "1",
-        "--quiet",
-    ]
-    assert main(command) == 1
+    changed(monkeypatch, "chizat-bach/fig2a", compute=without_data)
+    assert main([*options("chizat-bach/fig2a", tmp_path), "chizat-bach/fig4"]) == 1
     shown = capsys.readouterr()
     assert "chizat-bach/fig2a: no files" in shown.err
     assert "not done: chizat-bach/fig2a" in shown.err
@@ -316,22 +282,10 @@ def test_ctrl_c_keeps_no_halves(tmp_path):
     """Training that is interrupted returns what it has; a sweep must not take that for a result.
     And the same command goes on, past a damaged file.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "netmargin",
-        "reproduce",
-        "chizat-bach/fig2c",
-        "--out",
-        str(tmp_path),
-        "--jobs",
-        "2",
-        "--quiet",
-    ]
-    runs, process = (
-        tmp_path / "chizat-bach/fig2c/smoke/runs",
-        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True),
+    process = start(
+        "chizat-bach/fig2c", tmp_path, 2, stderr=subprocess.PIPE, start_new_session=True
     )
+    runs = tmp_path / "chizat-bach/fig2c/smoke/runs"
     wait_for_runs(process, runs, 1)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     shown = process.communicate()[1]
@@ -346,26 +300,13 @@ def test_ctrl_c_keeps_no_halves(tmp_path):
 
 
 def test_interrupted_sweeps_say_so(tmp_path, monkeypatch):
-    module = figure("chizat-bach/fig4")
-
     def interrupted(run, settings, folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        sys.modules["netmargin.papers.chizat_bach.fig4"],
-        "FIGURE",
-        module.__class__(**(vars(module) | {"compute": interrupted})),
-    )
+    changed(monkeypatch, "chizat-bach/fig4", compute=interrupted)
     with pytest.raises(nm.Interrupted, match="0 of 1 runs are done .* The same command goes on"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)
     assert not list(tmp_path.rglob("*.json"))
-
-
-def changed(monkeypatch, id, **attributes):
-    """A figure with something else in its place."""
-    known = figure(id)
-    module = sys.modules[known.check.__module__]
-    monkeypatch.setattr(module, "FIGURE", known.__class__(**(vars(known) | attributes)))
 
 
 def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
@@ -384,18 +325,12 @@ def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
         ("two-homogeneity/monotone", "INNER", {"RMSNorm": lambda: None}),
         ("lyu-li/fig7", "_LOOKS", 3),
     ):
-        known = figure(id)
-        before = folder_of(
-            known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path
-        )
+        known, settings = figure(id), figure(id).scales["smoke"]
+        first = known, settings, known.runs(settings)[0], tmp_path
+        before = folder_of(*first)
         with monkeypatch.context() as other:
             other.setitem(known.compute.__globals__, constant, value)
-            assert (
-                folder_of(
-                    known, known.scales["smoke"], known.runs(known.scales["smoke"])[0], tmp_path
-                )
-                != before
-            )
+            assert folder_of(*first) != before
 
 
 def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
@@ -443,28 +378,10 @@ def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_run_whose_process_is_killed(tmp_path):
     """As when memory runs out: the command says so, and keeps the other runs."""
-    command = [
-        sys.executable,
-        "-m",
-        "netmargin",
-        "reproduce",
-        "chizat-bach/fig2c",
-        "--out",
-        str(tmp_path),
-        "--jobs",
-        "2",
-        "--quiet",
-    ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = start("chizat-bach/fig2c", tmp_path, 2, **pipes)
     wait_for_runs(process, tmp_path / "chizat-bach/fig2c/smoke/runs", 1)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    worker = next(
-        child
-        for child in children
-        if "loky" in Path(f"/proc/{child}/cmdline").read_text()
-        and "tracker" not in Path(f"/proc/{child}/cmdline").read_text()
-    )
-    os.kill(int(worker), signal.SIGKILL)
+    os.kill(worker_of(process.pid), signal.SIGKILL)
     shown = process.communicate()
     assert process.returncode == 1
     assert "a process was killed" in shown[1]
@@ -480,12 +397,8 @@ def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
     assert write_gallery(page, tmp_path / "out") == ["chizat-bach/fig2a", "wei-2018/fig1"]
     before = page.read_text()
     smoke = figure("wei-2018/fig1").scales["smoke"]
-    changed(
-        monkeypatch,
-        "wei-2018/fig1",
-        scales=figure("wei-2018/fig1").scales | {"smoke": smoke | {"seed": 5}},
-        finding="other",
-    )
+    scales = figure("wei-2018/fig1").scales | {"smoke": smoke | {"seed": 5}}
+    changed(monkeypatch, "wei-2018/fig1", scales=scales, finding="other")
     assert write_gallery(page, tmp_path / "out") == ["chizat-bach/fig2a"]
     assert page.read_text() == before
     assert status("wei-2018/fig1", "smoke", out=tmp_path / "out") == "-"
@@ -496,10 +409,7 @@ def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
 
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path, monkeypatch):
-    changed(
-        monkeypatch,
-        "chizat-bach/fig4",
-        compute=lambda run, settings, folder: {"found": float("nan")},
-    )
+    compute = lambda run, settings, folder: {"found": float("nan")}  # noqa: E731
+    changed(monkeypatch, "chizat-bach/fig4", compute=compute)
     with pytest.raises(nm.DataError, match="not finite"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)

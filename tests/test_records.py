@@ -20,7 +20,6 @@ INTERNAL = {  # never returned by a public function
     "netmargin.solvers.columns.options.Options",
     "netmargin.solvers.columns.master.Constraints",
     "netmargin.papers.ledger.trial.Trial",
-    "netmargin.papers.ledger.directions.Instances",
     "netmargin.papers.ledger.points.Points",
     "netmargin.flow.dormand_prince.Step",
     "netmargin.flow.kinks.Kinks",

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from ...solvers import ReLUMeasure, f1_max_margin
 from ...twolayer import slackness, train_both_layers
 from ..ledger.claim import claim
-from ..ledger.directions import Instances
+from ..ledger.directions import best_margins, draw_signed
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
@@ -122,13 +122,13 @@ def _() -> Finding:
     full=105,
 )
 def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
-    instances = Instances.drawn(trial)
-    both = np.concatenate([instances.signed, -instances.signed], 2)
-    flat, _ = instances.best_margins(both)
+    signed = draw_signed(trial)
+    both = np.concatenate([signed, -signed], 2)
+    flat, _ = best_margins(both)
     # Balanced neurons, and two kinds that give one of the layers more: the latter get no weight.
     angle = np.pi / 4 + np.array([0.0, 0.3, -0.5])
     kinds = np.concatenate([math.cos(t) * math.sin(t) * both for t in angle], 2)
-    sphere, weights = instances.best_margins(kinds)
+    sphere, weights = best_margins(kinds)
     unbalanced = weights[:, both.shape[2] :].sum(1)
     worst = np.maximum(np.abs(factor * sphere - flat) / flat, unbalanced)
     return Finding.of(worst, f"{both.shape[1]} samples, {both.shape[2]} signed directions")

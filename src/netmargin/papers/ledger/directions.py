@@ -2,8 +2,6 @@
 program with a block for each.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import linprog
 
@@ -18,59 +16,58 @@ full rank and have to be left out.
 """
 
 
-@dataclass(frozen=True)
-class Instances:
-    """Random l1 problems `signed`, y_n relu(u_j . x_n), unit u_j, (B, n, k), all of full rank n."""
+def draw_signed(trial: Trial) -> np.ndarray:
+    """Draw random l1 problems: y_n relu(u_j . x_n), unit u_j, (B, n, k), all of full rank n.
 
-    signed: np.ndarray
+    There are n from 1 to 5 samples and d from 2 to 4 dimensions.
+    """
+    random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
+    X, U = random.normal(size=(BLOCKS, n, d)), random.normal(size=(BLOCKS, NEURONS, d))
+    U /= np.linalg.norm(U, axis=2, keepdims=True)
+    y = random.choice([-1.0, 1.0], (BLOCKS, n, 1))
+    signed = y * np.maximum(X @ U.transpose(0, 2, 1), 0)
+    # Nearly dependent rows would make the linear programs ill conditioned.
+    return signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05]
 
-    @classmethod
-    def drawn(cls, trial: Trial) -> "Instances":
-        """Draw instances with n from 1 to 5 samples and d from 2 to 4 dimensions."""
-        random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
-        X, U = random.normal(size=(BLOCKS, n, d)), random.normal(size=(BLOCKS, NEURONS, d))
-        U /= np.linalg.norm(U, axis=2, keepdims=True)
-        y = random.choice([-1.0, 1.0], (BLOCKS, n, 1))
-        signed = y * np.maximum(X @ U.transpose(0, 2, 1), 0)
-        # Nearly dependent rows would make the linear programs ill conditioned.
-        return cls(signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05])
 
-    def least_norms(self) -> tuple[np.ndarray, np.ndarray]:
-        """Minimize |alpha|_1 subject to signed alpha >= 1 (Wei et al. 2018, (B.1)).
+def least_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Minimize |alpha|_1 subject to signed alpha >= 1 (Wei et al. 2018, (B.1)).
 
-        Returns the values (B,) and alpha (B, k).
-        """
-        B, n, k = self.signed.shape
-        # One program for all instances, block by block: a solver's start costs more than its work.
-        A = stack_blocks(-np.concatenate([self.signed, -self.signed], 2))
-        found = linprog(np.ones(2 * k * B), A_ub=A, b_ub=-np.ones(B * n), method="highs-ds")
-        parts = found.x.reshape(B, 2, k)
-        return parts.sum((1, 2)), parts[:, 0] - parts[:, 1]
+    Returns the values (B,) and alpha (B, k).
+    """
+    B, n, k = signed.shape
+    # One program for all instances, block by block: a solver's start costs more than its work.
+    A = stack_blocks(-np.concatenate([signed, -signed], 2))
+    found = linprog(np.ones(2 * k * B), A_ub=A, b_ub=-np.ones(B * n), method="highs-ds")
+    parts = found.x.reshape(B, 2, k)
+    return parts.sum((1, 2)), parts[:, 0] - parts[:, 1]
 
-    def dual(self) -> tuple[np.ndarray, np.ndarray]:
-        """Maximize sum lambda subject to |sum_n lambda_n signed_nj| <= 1, lambda >= 0 (Claim B.3).
 
-        Returns the values (B,) and lambda (B, n).
-        """
-        B, n, k = self.signed.shape
-        rows = self.signed.transpose(0, 2, 1)
-        A = stack_blocks(np.concatenate([rows, -rows], 1))
-        found = linprog(-np.ones(B * n), A_ub=A, b_ub=np.ones(2 * k * B), method="highs-ds")
-        parts = found.x.reshape(B, n)
-        return parts.sum(1), parts
+def dual_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Maximize sum lambda subject to |sum_n lambda_n signed_nj| <= 1, lambda >= 0 (Claim B.3).
 
-    def best_margins(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Maximize t subject to features w >= t, sum w <= 1, w >= 0, for features (B, n, p).
+    Returns the values (B,) and lambda (B, n).
+    """
+    B, n, k = signed.shape
+    rows = signed.transpose(0, 2, 1)
+    A = stack_blocks(np.concatenate([rows, -rows], 1))
+    found = linprog(-np.ones(B * n), A_ub=A, b_ub=np.ones(2 * k * B), method="highs-ds")
+    parts = found.x.reshape(B, n)
+    return parts.sum(1), parts
 
-        Returns the values (B,) and w (B, p).
-        """
-        B, n, p = features.shape
-        rows = np.ones((B, n + 1, p + 1))
-        rows[:, :n, :p], rows[:, -1, -1] = -features, 0.0  # t is not among the weights of sum 1
-        cost, most = (np.tile(np.append(np.zeros(k), end), B) for k, end in ((p, -1.0), (n, 1.0)))
-        found = linprog(cost, A_ub=stack_blocks(rows), b_ub=most, method="highs-ds")
-        parts = found.x.reshape(B, p + 1)
-        return parts[:, -1], parts[:, :-1]
+
+def best_margins(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Maximize t subject to features w >= t, sum w <= 1, w >= 0, for features (B, n, p).
+
+    Returns the values (B,) and w (B, p).
+    """
+    B, n, p = features.shape
+    rows = np.ones((B, n + 1, p + 1))
+    rows[:, :n, :p], rows[:, -1, -1] = -features, 0.0  # t is not among the weights of sum 1
+    cost, most = (np.tile(np.append(np.zeros(k), end), B) for k, end in ((p, -1.0), (n, 1.0)))
+    found = linprog(cost, A_ub=stack_blocks(rows), b_ub=most, method="highs-ds")
+    parts = found.x.reshape(B, p + 1)
+    return parts[:, -1], parts[:, :-1]
 
 
 def matrix_game(z: np.ndarray) -> tuple[np.ndarray, float, float]:

@@ -8,7 +8,7 @@ from ... import datasets
 from ...kernels import arc_cosine
 from ...solvers import ReLUMeasure, f1_max_margin, f2_max_margin, min_norm_interpolation
 from ..ledger.claim import claim
-from ..ledger.directions import Instances
+from ..ledger.directions import best_margins, draw_signed, dual_norms, least_norms
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
@@ -36,7 +36,7 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     angle, root = np.linspace(0, 2 * np.pi, 3600, endpoint=False), math.sqrt(2)
     U = np.vstack([np.column_stack([np.cos(angle), np.sin(angle)]), sol.atoms[:, :2] * root])
     signed = (y[:, None] * np.maximum(X @ U.T, 0))[None]
-    value, weights = Instances(signed).best_margins(np.concatenate([signed, -signed], 2))
+    value, weights = best_margins(np.concatenate([signed, -signed], 2))
     used = weights[0] > 1e-9  # the linear program's zeros
     atoms = np.column_stack([np.vstack([U, U]), np.repeat([1.0, -1.0], len(U))])[used] / root
     measure = ReLUMeasure(atoms=atoms, weights=weights[0][used], bias=False).normalized()
@@ -69,10 +69,10 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     full=105,
 )
 def l1_duality(trial: Trial, *, factor: float = 1.0, sign: float = 1.0) -> Finding:
-    instances = Instances.drawn(trial)
-    value, alpha = instances.least_norms()
-    bound, lam = instances.dual()
-    responses = np.einsum("bn,bnk->bk", lam, instances.signed)
+    signed = draw_signed(trial)
+    value, alpha = least_norms(signed)
+    bound, lam = dual_norms(signed)
+    responses = np.einsum("bn,bnk->bk", lam, signed)
     # Complementary slackness in one direction: silent neurons may have response 1 as well.
     slack = np.where(
         np.abs(alpha) > 1e-7,
@@ -80,7 +80,7 @@ def l1_duality(trial: Trial, *, factor: float = 1.0, sign: float = 1.0) -> Findi
         np.maximum(np.abs(responses) - 1, 0),
     ).max(1)
     worst = np.maximum(np.abs(value - factor * bound) / value, slack)
-    return Finding.of(worst, f"{instances.signed.shape[1]} samples, {alpha.shape[1]} neurons")
+    return Finding.of(worst, f"{signed.shape[1]} samples, {alpha.shape[1]} neurons")
 
 
 @l1_duality.printed(
