@@ -18,9 +18,8 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     proved bound.
     """
     X, y = clusters(settings["n"], settings["d"], k=3, seed=run["seed"])
-    runs = train_both_layers(
-        X, y, width=settings["m"], steps=settings["steps"], seeds=(run["seed"],), progress=False
-    )
+    widths, steps, seeds = settings["m"], settings["steps"], (run["seed"],)
+    runs = train_both_layers(X, y, width=widths, steps=steps, seeds=seeds, progress=False)
     exact = f1_max_margin(X, y, time_limit=settings["time_limit"])
     return {
         "margins": runs.margins[-1].tolist(),
@@ -35,85 +34,66 @@ def draw(settings: Settings, rows: list[Row]):
     beside it every sample by itself.
     """
     drawn, ((means, samples),) = open_canvas(2)
-    margins = np.array([row["margins"] for row in rows])
-    found, proved = (np.array([row[name] for row in rows]) for name in ("gamma_1", "upper_bound"))
-    draw_band(means, settings["m"], margins, colour=BOTH, label="both layers")
-    means.axhline(
-        found.mean(),
-        color=EXACT,
-        linestyle="--",
-        linewidth=1.5,
-        label=f"best found by the solver, mean {found.mean():.4f}",
-    )
-    means.axhspan(
-        found.mean(),
-        proved.mean(),
-        color=EXACT,
-        alpha=0.12,
-        linewidth=0,
-        label=f"no net is above: proved, mean {proved.mean():.4f}",
-    )
+    margins, found, proved = _collect(rows)
+    best, bound, widths = found.mean(), proved.mean(), settings["m"]
+    draw_band(means, widths, margins, colour=BOTH, label="both layers")
+    label = f"best found by the solver, mean {best:.4f}"
+    means.axhline(best, color=EXACT, linestyle="--", linewidth=1.5, label=label)
+    label = f"no net is above: proved, mean {bound:.4f}"
+    means.axhspan(best, bound, color=EXACT, alpha=0.12, linewidth=0, label=label)
     means.set_xscale("log", base=2)
-    means.set_xticks(settings["m"], [str(m) for m in settings["m"]])
-    means.set(
-        xlabel=f"neurons m (n = {settings['n']}, d = {settings['d']})",
-        ylabel=r"$\mathcal{F}_1$ margin",
-    )
+    means.set_xticks(widths, [str(m) for m in widths])
+    means.set(xlabel=f"neurons m (n = {settings['n']}, d = {settings['d']})")
     means.legend(frameon=False, loc="lower right")
-    _draw_samples(samples, margins[:, -1], found, proved, settings["m"][-1])
+
+    order, places = np.argsort(found), np.arange(1, len(found) + 1)
+    ends = found[order], proved[order]
+    band = {"alpha": 0.25, "linewidth": 5, "label": r"$\gamma_1$ is in between: proved"}
+    samples.vlines(places, *ends, color=EXACT, **band)
+    samples.plot(places, ends[0], "_", color=EXACT, label="best found by the solver")
+    label = f"both layers, m = {widths[-1]}"
+    samples.plot(places, margins[order, -1], "o", color=BOTH, markersize=3, label=label)
+    samples.set(xlabel="samples, by their margin")
+    samples.xaxis.get_major_locator().set_params(integer=True)
+    samples.set_ylim(bottom=0.0)
+    samples.legend(frameon=False, loc="upper left")
+    for axis in (means, samples):
+        axis.set_ylabel(r"$\mathcal{F}_1$ margin")
     return drawn
 
 
-def _draw_samples(axis, widest: np.ndarray, found: np.ndarray, proved: np.ndarray, m: int) -> None:
-    """Draw for each sample, by its margin, the widest net and the band in which gamma_1 lies."""
-    order, places = np.argsort(found), np.arange(1, len(found) + 1)
-    axis.vlines(
-        places,
-        found[order],
-        proved[order],
-        color=EXACT,
-        alpha=0.25,
-        linewidth=5,
-        label=r"$\gamma_1$ is in between: proved",
-    )
-    axis.plot(places, found[order], "_", color=EXACT, label="best found by the solver")
-    axis.plot(places, widest[order], "o", color=BOTH, markersize=3, label=f"both layers, m = {m}")
-    axis.set(xlabel="samples, by their margin", ylabel=r"$\mathcal{F}_1$ margin")
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_ylim(bottom=0.0)
-    axis.legend(frameon=False, loc="upper left")
+def _collect(rows: list[Row]) -> list[np.ndarray]:
+    """The margins (samples, widths), the best ones that the solver found, and what is proved."""
+    return [np.array([row[name] for row in rows]) for name in ("margins", "gamma_1", "upper_bound")]
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check Corollary 4: the margin tends to gamma_1 with m, and never exceeds it."""
-    margins, exact, proved = (
-        np.array([row[name] for row in rows]) for name in ("margins", "gamma_1", "upper_bound")
-    )
-    means, share = margins.mean(0), (margins[:, -1] / exact).mean()
-    allowed = settings["lacking"]
+    margins, exact, proved = _collect(rows)
+    first, *_, last = margins.mean(0)
+    share, ratio = (margins[:, -1] / exact).mean(), proved / exact
+    allowed, band, widths = settings["lacking"], settings["band"], settings["m"]
     certified = sum(row["certified"] for row in rows)
+    rises = (
+        f"the mean margin rises from {first:.4f} (m = {widths[0]}) to {last:.4f} (m = {widths[-1]})"
+    )
+    near = (
+        f"the widest nets reach {100 * share:.1f}% of the best margin that the solver found, in the"
+        f" mean (at least {100 * (1 - allowed):.0f}%)"
+    )
+    below = (
+        f"no net of {len(rows)} samples beats the solver's margin, certified as gamma_1 for"
+        f" {certified} of them (a local optimum for the others)"
+    )
+    bound = (
+        f"proved: no net of any width has more than {ratio.mean():.3f} times that margin in the"
+        f" mean, {ratio.max():.3f} times on the hardest sample (in the mean at most {band:g} times)"
+    )
     return [
-        Check(
-            f"the mean margin rises from {means[0]:.4f} (m = {settings['m'][0]}) to {means[-1]:.4f}"
-            f" (m = {settings['m'][-1]})",
-            bool(means[-1] > means[0]),
-        ),
-        Check(
-            f"the widest nets reach {100 * share:.1f}% of the best margin that the solver found, in"
-            f" the mean (at least {100 * (1 - allowed):.0f}%)",
-            bool(share > 1 - allowed),
-        ),
-        Check(
-            f"no net of {len(rows)} samples beats the solver's margin, certified as gamma_1 for"
-            f" {certified} of them (a local optimum for the others)",
-            bool((margins <= exact[:, None] * (1 + 1e-6)).all()),
-        ),
-        Check(
-            f"proved: no net of any width has more than {(proved / exact).mean():.3f} times that"
-            f" margin in the mean, {(proved / exact).max():.3f} times on the hardest sample (in the"
-            f" mean at most {settings['band']:g} times)",
-            bool((proved / exact).mean() <= settings["band"]),
-        ),
+        Check(rises, bool(last > first)),
+        Check(near, bool(share > 1 - allowed)),
+        Check(below, bool((margins <= exact[:, None] * (1 + 1e-6)).all())),
+        Check(bound, bool(ratio.mean() <= band)),
     ]
 
 

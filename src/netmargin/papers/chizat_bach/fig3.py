@@ -66,19 +66,17 @@ def draw(settings: Settings, rows: list[Row]):
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check that the net is lazy first, and rich in the end."""
-    tangent, margins = rows[0]["tangent"], rows[0]["margins"]
-    lazy = int(np.argmax(tangent))
+    shares = list(zip(rows[0]["tangent"], rows[0]["margins"], strict=True))
+    lazy = int(np.argmax(rows[0]["tangent"]))
+    words = "{:.0%} of the tangent kernel's largest margin and {:.0%} of gamma_1"
+    (tangent, margin), (last_tangent, last_margin) = shares[lazy], shares[-1]
+    is_lazy = tangent > settings["lazy"] and margin < _SMALL_SHARE
+    is_rich = last_margin > settings["rich"] and last_tangent < _SMALL_SHARE
     return [
         Check(
-            f"at t = {settings['times'][lazy]:,} the net has {100 * tangent[lazy]:.0f}% of the"
-            f" tangent kernel's largest margin and {100 * margins[lazy]:.0f}% of gamma_1",
-            bool(tangent[lazy] > settings["lazy"] and margins[lazy] < _SMALL_SHARE),
+            f"at t = {settings['times'][lazy]:,} the net has {words.format(*shares[lazy])}", is_lazy
         ),
-        Check(
-            f"at the end it has {100 * tangent[-1]:.0f}% of the tangent kernel's largest margin and"
-            f" {100 * margins[-1]:.0f}% of gamma_1",
-            bool(margins[-1] > settings["rich"] and tangent[-1] < _SMALL_SHARE),
-        ),
+        Check(f"at the end it has {words.format(*shares[-1])}", is_rich),
     ]
 
 

@@ -67,24 +67,26 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     found = models(rows)
     ascent, trained = found.pop("maximize_margin"), list(found.values())
     margins = [row["layer_margin"] for row in trained]
-    begin = next((row for row in trained if row["log10_loss"] <= -10), trained[0])
+    first = next((row for row in trained if row["log10_loss"] <= -10), trained[0])
+    best, last, least = ascent["layer_margin"], margins[-1], first["layer_margin"]
+    losses = [row["log10_loss"] for row in trained]
+    rising = (
+        f"normalized margins {', '.join(f'{m:.3g}' for m in margins)} at log10-losses"
+        f" {', '.join(f'{loss:.1f}' for loss in losses)}"
+    )
+    growth = (
+        f"from log10-loss {first['log10_loss']:.0f} to {losses[-1]:.0f} it grows"
+        f" {last / least:.2f} times (paper: 21 times, from -10 to -882)"
+    )
+    further = (
+        f"maximize_margin, from model-1 on: {best:.3g}, {best / last:.2f} times that of the longest"
+        " training"
+    )
+    whole = len(margins) == len(settings["cnn_levels"])
     return [
-        Check(
-            f"normalized margins {', '.join(f'{m:.3g}' for m in margins)} at log10-losses"
-            f" {', '.join(format(row['log10_loss'], '.1f') for row in trained)}",
-            all(0 < a < b for a, b in pairwise(margins))
-            and len(margins) == len(settings["cnn_levels"]),
-        ),
-        Check(
-            f"from log10-loss {begin['log10_loss']:.0f} to {trained[-1]['log10_loss']:.0f} it grows"
-            f" {margins[-1] / begin['layer_margin']:.2f} times (paper: 21 times, from -10 to -882)",
-            margins[-1] > begin["layer_margin"],
-        ),
-        Check(
-            f"maximize_margin, from model-1 on: {ascent['layer_margin']:.3g},"
-            f" {ascent['layer_margin'] / margins[-1]:.2f} times that of the longest training",
-            ascent["layer_margin"] > margins[-1],
-        ),
+        Check(rising, all(0 < a < b for a, b in pairwise(margins)) and whole),
+        Check(growth, last > least),
+        Check(further, best > last),
     ]
 
 
