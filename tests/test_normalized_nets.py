@@ -219,7 +219,7 @@ def test_bad_input():
     with pytest.raises(nm.ModelError, match=r"\|a_j\| = \|b_j\|"):
         early_margin(net, data, time=10.0)
     whole = make("normalized ReLU")[0]
-    with pytest.raises(nm.ModelError, match=r"must hold the parameters inner\.v"):
+    with pytest.raises(nm.ModelError, match=r"'inner\.v' of a state must be a tensor"):
         early_margin(whole, data, time=10.0, states={-1: whole.state_dict()})
     for metric in ({"b1": torch.ones(30)}, {"b": 2.0}, {"b": -torch.ones(30)}):
         with pytest.raises(nm.ModelError, match="positive, finite tensors"):

@@ -97,11 +97,10 @@ def early_margin(
             " wider net, or other signs of a b."
         )
     kept, constants = gamma, _inner_products(twin, x)
-    names = {f"inner.{name}" for name, _ in twin.inner.named_parameters()}
     status = Status.FINISHED
     try:
         for state in states:
-            _load_inner(twin, names, state)
+            _load_inner(twin, state)
             least, larger = float((signed_features() @ p).min()), _inner_products(twin, x)
             kept, constants = min(kept, least), np.maximum(constants, larger)
     except KeyboardInterrupt:
@@ -123,19 +122,15 @@ def early_margin(
     return EarlyMargin(p, gamma, proved, **bounds, guarantee=guarantee, status=status)
 
 
-def _load_inner(twin: NormalizedNet, names: set[str], state: dict[str, Tensor]) -> None:
+def _load_inner(twin: NormalizedNet, state: dict[str, Tensor]) -> None:
     """Give the inner module the parameters of a state. Raises ModelError where one does not fit."""
-    if not isinstance(state, Mapping) or not names <= state.keys():
-        raise ModelError(
-            f"Each state must hold the parameters {', '.join(sorted(names))}, as those in"
-            " trajectory.states.values()."
-        )
-    for name, own in twin.inner.named_parameters():
-        given = state[f"inner.{name}"]
+    for name, own in twin.inner.named_parameters(prefix="inner"):
+        given = state.get(name) if isinstance(state, Mapping) else state
         if not isinstance(given, Tensor) or given.shape != own.shape:
+            found = tuple(given.shape) if isinstance(given, Tensor) else repr(given)
             raise ModelError(
-                f"'inner.{name}' of a state must be a tensor of shape {tuple(own.shape)}, as that"
-                f" of the net; got {tuple(given.shape) if isinstance(given, Tensor) else given!r}"
+                f"{name!r} of a state must be a tensor of shape {tuple(own.shape)}, as in those of"
+                f" trajectory.states.values(); got {found}"
             )
         own.data.copy_(given)
 

@@ -25,18 +25,10 @@ from ._normalized_nets import (
 PAPER = "The Ubiquity of 2-Homogeneity 2024"
 
 
-class Fixed(nn.Module):
-    """Features F(x) = x without parameters."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the input itself."""
-        return x
-
-
 # Each kind of inner net with its number of inputs. The nets are small, as a trial evaluates BATCH
 # copies of one at once.
 INNER: dict[str, tuple[Callable[[], nn.Module], int]] = {
-    "one fixed feature": (Fixed, 1),
+    "one fixed feature": (nn.Identity, 1),
     "normalized ReLU": (lambda: NormalizedReLU(4, 6), 4),
     "LayerNorm": (lambda: layer_norm_features(5), 4),
     "transformer": (lambda: AttentionFeatures(2, 2, 6), 4),

@@ -17,7 +17,7 @@ from ..ledger.directions import matrix_game
 from ..ledger.points import stacked_outputs
 from ..ledger.trial import Finding, Trial
 from ._early_margin import early_margin
-from ._instances import PAPER, Fixed, draw_stacked_nets, kl_divergence, stacked_log_loss
+from ._instances import PAPER, draw_stacked_nets, kl_divergence, stacked_log_loss
 from ._normalized_nets import NormalizedNet
 from .claims_mirror import two_features
 
@@ -92,7 +92,7 @@ def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
     if gamma <= 0.05:
         return Finding.of([], "features that do not separate the samples")
     x, y = torch.tensor(Z * np.array([1, -1, 1])[:n, None]), torch.tensor([1, -1, 1])[:n]
-    net = NormalizedNet(Fixed(), m, seed=trial.number)
+    net = NormalizedNet(torch.nn.Identity(), m, seed=trial.number)
     # The signs of a b are fixed by the flow: turned into those of the features, all of them help.
     x = x * torch.sign(net.a * net.b).detach()
     violations, shown = [], []

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import binom
 
 from ... import datasets
 from ...kernels import arc_cosine, ntk
@@ -87,15 +87,10 @@ def _compute_parity_correlation(d: int, k: int, kernel: Callable) -> float:
     (i, j).
     """
     i, j = np.arange(k + 1)[:, None], np.arange(d - k + 1)[None]
-    shares = np.exp(_log_comb(k, i) + _log_comb(d - k, j) - d * math.log(2)) * (-1.0) ** i
+    shares = binom(k, i) * (binom(d - k, j) / 2.0**d) * (-1.0) ** i
     cosine = (1 - 2 * (i + j) / d).ravel()
     values = kernel(np.array([[1.0, 0.0]]), np.column_stack([cosine, np.sqrt(1 - cosine**2)]), d)[0]
     return math.sqrt(abs(shares.ravel() @ values))
-
-
-def _log_comb(n: int, k: np.ndarray) -> np.ndarray:
-    """Log of the binomial coefficient."""
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
 @parity_margin.printed("the F_1 margin is at least 1 / (k sqrt d)")

@@ -12,8 +12,18 @@ from ...regularization.weak import weak_regularization
 from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation, narrow_max_margin
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
-from ._instances import PATHS, W18, W19
+from ._instances import W18, W19
 from ._interpolation import interpolation_path
+
+_ANGLE = 2 * np.pi * np.arange(6) / 6
+# Sets whose exact minimizer at lambda = 1e-12 is itself within 1% of the max margin.
+PATHS = {
+    "two pairs on a line": ([[-2.0], [-1.0], [1.0], [2.0]], [1, 1, -1, -1]),
+    "inside and outside": ([[-3.0], [-1.0], [1.0], [3.0]], [-1, 1, 1, -1]),
+    "square": datasets.parity(2, 2),
+    "hexagon": (np.column_stack([np.cos(_ANGLE), np.sin(_ANGLE)]), [1, -1, 1, -1, 1, -1]),
+    "XOR with noise": datasets.gaussian_xor(20, 2),
+}
 
 
 @claim(
@@ -35,7 +45,8 @@ from ._interpolation import interpolation_path
 )
 def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     name = list(PATHS)[trial.number % len(PATHS)]
-    X, y = PATHS[name]()
+    X, y = (torch.as_tensor(part) for part in PATHS[name])
+    X = X.double()
     best = f1_max_margin(X, y)
     # The way to the weakest lambda, along which minimizers are followed from stage to stage.
     lambdas = [*(v for v in (1e-3, 1e-6) if v > weakest), weakest]
