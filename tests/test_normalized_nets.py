@@ -1,10 +1,9 @@
-"""Normalized nets <a . b, F(x; V)>: gradient flow is a mirror flow, and the smooth margin over (a,
-b) never falls.
+"""Normalized nets <a . b, F(x; V)>, whose gradient flow is a mirror flow. That their smooth margin
+over (a, b) never falls is a claim, `two-homogeneity/partial-monotone`.
 """
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,19 +16,13 @@ from netmargin.papers.two_homogeneity import (
     early_margin,
     mirror_flow,
 )
+from netmargin.papers.two_homogeneity._normalized_nets import layer_norm_features, rms_norm_features
 
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
-    "LayerNorm": lambda: nn.Sequential(
-        nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8, elementwise_affine=False)
-    ),
+    "LayerNorm": lambda: layer_norm_features(8),
     "transformer": lambda: AttentionFeatures(2, 2, 8),
-    "RMSNorm": lambda: nn.Sequential(
-        nn.Linear(4, 8),
-        nn.Tanh(),
-        nn.Linear(8, 8),
-        nn.RMSNorm(8, eps=1e-5, elementwise_affine=False),
-    ),
+    "RMSNorm": lambda: rms_norm_features(8),
     "BatchNorm": lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, affine=False), nn.Tanh()),
 }
 
@@ -67,73 +60,6 @@ def test_gradient_flow_is_mirror_flow(kind, time):
         a * b * torch.sign(net.a * net.b).detach() - u
     ) <= 1e-6 * torch.linalg.vector_norm(u)
     assert torch.linalg.vector_norm(u - net.a.detach() ** 2) > 1e-3 * torch.linalg.vector_norm(u)
-
-
-@pytest.mark.slow
-def test_another_mirror_map_is_another_flow(monkeypatch):
-    """Without the factor 2 of Lemma 3.2, u differs."""
-    net, data = make("LayerNorm")
-    u = torch.exp(mirror_flow(net, data, time=10.0).final["log_u"])
-
-    def halved(*arguments, metric, **options):
-        return nm.gradient_flow(
-            *arguments, metric=lambda point: {k: v / 2 for k, v in metric(point).items()}, **options
-        )
-
-    monkeypatch.setattr("netmargin.papers.two_homogeneity._normalized_nets.gradient_flow", halved)
-    wrong = torch.exp(mirror_flow(net, data, time=10.0).final["log_u"])
-    assert torch.linalg.vector_norm(wrong - u) > 1e-2 * torch.linalg.vector_norm(u)
-
-
-@pytest.mark.nightly_cases("normalized")
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "time"), [("normalized ReLU", 1e3), ("LayerNorm", 1e3), ("transformer", 1e2)]
-)
-def test_smooth_margin_never_falls_along_the_flow(kind, time):
-    """Theorem 3.6, for nets that are homogeneous in (a, b) alone: from mean loss log(2) / n on."""
-    net, data = make(kind)
-    flow = nm.gradient_flow(net, data, time=time, rtol=1e-6 if kind == "transformer" else 1e-8)
-    margins = np.array(
-        [r["partial_smoothed_margin"] for r in flow.rows if r["log_loss"] < math.log(math.log(2))]
-    )
-    assert len(margins) > 20
-    assert margins[-1] > 1.05 * margins[0]
-    assert (np.diff(margins) >= -1e-9 * margins[1:]).all()
-
-
-@pytest.mark.parametrize("kind", INNER)
-def test_smooth_margin_rises_at_every_point(kind):
-    """d psi / |(a, b)|^2 >= 0 along -grad L wherever psi > 0; with the opposite sign it falls."""
-    net, (x, y) = make(kind, n=2)
-    net.eval()
-    rises = []
-    for seed in range(200):
-        torch.manual_seed(seed)
-        with torch.no_grad():
-            for parameter in net.inner.parameters():
-                parameter.normal_()
-            net.a.normal_().mul_(4 * torch.rand(()))
-            net.b.normal_().mul_(4 * torch.rand(()))
-        losses = nn.functional.softplus(-y * net(x)[:, 0])
-        if losses.sum() >= math.log(2):
-            continue
-        psi = -torch.log(torch.expm1(losses.sum()))
-        ratio = psi / (net.a.square().sum() + net.b.square().sum())
-        parameters = list(net.parameters())
-        descent = torch.autograd.grad(losses.sum(), parameters, retain_graph=True)
-        slope = torch.autograd.grad(ratio, parameters, allow_unused=True)
-        rise = -sum(
-            (s * d).sum() for s, d in zip(slope, descent, strict=True) if s is not None
-        ).item()
-        size = math.sqrt(
-            sum(d.square().sum().item() for d in descent)
-            * sum(s.square().sum().item() for s in slope if s is not None)
-        )
-        rises.append(rise / size)
-    assert len(rises) > 12
-    assert min(rises) >= -1e-12
-    assert max(rises) > 0.1
 
 
 def test_early_margin():

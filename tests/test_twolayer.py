@@ -1,4 +1,6 @@
-"""Dynamics of two-layer nets against propositions, explicit recursions and exact optima."""
+"""Dynamics of two-layer nets against propositions, explicit recursions and exact optima; balance,
+growth and limits are claims, `papers/chizat_bach/claims_dynamics.py`.
+"""
 
 import math
 
@@ -49,16 +51,6 @@ def test_propositions_6_and_7_hold_at_every_iteration(seed):
         assert (run.margins <= run.proved + 1e-9).all()
 
 
-@pytest.mark.slow
-def test_guarantees_are_not_empty():
-    """Long enough, both propositions promise more than half of the largest margin."""
-    y = np.array([1, -1])
-    features = y[:, None] * np.array([[1.0, -0.2], [-0.2, 0.9]])
-    for train in (train_magnitudes, train_output_layer):
-        run = train(features, y, steps=100_000)
-        assert 0.5 * run.optimum < run.guarantee[-1] <= run.best[-1]
-
-
 def test_magnitudes_are_gradient_ascent_on_r():
     features, y = problem(3)
     run = train_magnitudes(features, y, steps=50)
@@ -86,20 +78,12 @@ def test_output_layer_is_gradient_ascent_on_r():
         r = r + beta * math.sqrt(2) / (np.abs(z).max() * math.sqrt(t + 1)) * softmin_slope(a, z)
 
 
-def test_growth_is_at_least_that_of_the_margin():
-    """beta(t + 1) / beta(t) >= (1 + 2 eta margin)^2 (Jensen), also where beta is beyond float64."""
-    features, y = problem(5)
+def test_sizes_beyond_float64():
     run = train_magnitudes(
-        features, y, steps=400, rate=lambda t: np.full(len(t), 0.2 / np.abs(features).max())
-    )
-    rate = 0.2 / np.abs(features).max()
-    growth = np.diff(run.log_sizes)
-    assert (growth >= 2 * np.log1p(2 * rate * run.margins[:-1]) - 1e-12).all()
-    long = train_magnitudes(
         np.array([[1.0], [2.0]]), [1, 1], steps=8000, rate=lambda t: np.full(len(t), 0.1)
     )
-    assert long.log_sizes[-1] > 1000
-    assert long.margins[-1] == 1.0
+    assert run.log_sizes[-1] > 1000
+    assert run.margins[-1] == 1.0
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -145,22 +129,6 @@ def test_steps_of_both_layers_equal_autograd(power, loss):
             b = b + 0.5 / math.sqrt(t + 1) * m * moved[1] if power == 1 else b
     assert runs.measures[0].normalized_margin(X, y) == pytest.approx(runs.margins[-1, 0], rel=1e-12)
     assert runs.measures[0].mass == pytest.approx(1.0)
-
-
-@pytest.mark.slow
-def test_both_layers_approach_the_variation_norm_margin():
-    """Two classes in four blobs: margins never exceed gamma_1, come within 5% of it, and wider nets
-    separate more often.
-    """
-    X, y = blobs(40)
-    optimum = nm.solvers.f1_max_margin(X, y).upper_bound
-    means = []
-    for width in (2, 6, 256):
-        runs = train_both_layers(X, y, width=width, steps=4000, seeds=range(6), progress=False)
-        assert (runs.margins <= optimum * (1 + 1e-6)).all()
-        means.append(runs.best.mean())
-    assert means[0] < means[1] < means[2]
-    assert (runs.best > 0.95 * optimum).all()
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -341,28 +309,6 @@ def test_lazy_nets_approach_the_tangent_margin_first():
     assert all(r.proved for r in residuals)
     assert residuals[2].residual < 0.1 * min(residuals[1].residual, residuals[0].residual)
     assert residuals[2].residual >= optimum - runs.margins[-1, 0] - 1e-9
-
-
-def test_layers_stay_balanced_up_to_the_step():
-    """|a_j| = |b_j| is kept by the flow; by steps up to their square, so along a fixed time the
-    drift is of first order.
-    """
-    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
-    drifts = []
-    for rate in (0.02, 0.01):
-        runs = train_both_layers(
-            X,
-            y,
-            width=30,
-            steps=round(4 / rate),
-            rate=lambda t, r=rate: np.full(len(t), r),
-            dtype=torch.float64,
-            progress=False,
-        )
-        atoms = runs.measures[0].atoms
-        drifts.append(np.abs((atoms[:, :-1] ** 2).sum(1) - atoms[:, -1] ** 2).max())
-    assert drifts[0] < 0.1
-    assert 1.5 < drifts[0] / drifts[1] < 2.5
 
 
 def test_bad_input():
