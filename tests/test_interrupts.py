@@ -326,7 +326,7 @@ DOORS = {
     ),
     "papers.wei_2018.perturbed_flow": Door(
         alone(perturbed),
-        ("papers.wei_2018._particles:Particles.advance",),
+        ("papers.wei_2018._particles:Dynamics.advance",),
         records_hold("values", "moments"),
     ),
     "papers.chizat_bach.projected_flow": Door(

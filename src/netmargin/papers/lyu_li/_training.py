@@ -5,6 +5,8 @@ Every figure about MNIST or CIFAR-10 is drawn from these runs, which lie in the 
 
 import json
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -181,27 +183,35 @@ def _looks(file: Path) -> list[Row]:
 
 
 def make_net(run: Row, settings: Settings) -> nn.Module:
-    """Make the net of a run as it begins, on a GPU where there is one."""
+    """Make the net of a run as it begins."""
+    if run["net"] == "vgg":
+        make = partial(models.vgg, width=settings["vgg_width"])
+    else:
+        channels, hidden = tuple(settings["cnn_channels"]), settings["cnn_hidden"]
+        make = partial(models.mnist_cnn, channels=channels, hidden=hidden)
+    return start_net(lambda: make(bias=run["bias"]), run["seed"])
+
+
+def start_net(make: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """Make a net from a seed, on a GPU where there is one."""
     with torch.random.fork_rng():
-        torch.manual_seed(run["seed"])
-        if run["net"] == "vgg":
-            net = models.vgg(bias=run["bias"], width=settings["vgg_width"])
-        else:
-            channels, hidden = tuple(settings["cnn_channels"]), settings["cnn_hidden"]
-            net = models.mnist_cnn(bias=run["bias"], channels=channels, hidden=hidden)
+        torch.manual_seed(seed)
+        net = make()
     return net.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def images(run: Row, settings: Settings, split: Split) -> tuple[Tensor, Tensor]:
-    """Load a class-balanced part of the data; digits, which need no files, at the net's size."""
-    name, net = settings[run["net"] + "_data"], run["net"]
-    X, y = datasets.BY_NAME[name](split, limit=settings[net + SPLITS[split]])
+    """Load a class-balanced part of the data of a run, at the size of its net."""
+    net, shape = run["net"], (3, 32) if run["net"] == "vgg" else (1, 28)
+    return load_images(settings[net + "_data"], split, settings[net + SPLITS[split]], *shape)
+
+
+def load_images(
+    name: str, split: Split, limit: int, channels: int, side: int
+) -> tuple[Tensor, Tensor]:
+    """Load a class-balanced part of data of images; digits, which need no files, are enlarged."""
+    X, y = datasets.BY_NAME[name](split, limit=limit)
     if name == "digits":
-        X = enlarge_digits(X, *((3, 32) if net == "vgg" else (1, 28)))
+        X = nn.functional.interpolate(X.reshape(-1, 1, 8, 8), size=(side, side), mode="bilinear")
+        X = X.repeat(1, channels, 1, 1)
     return X, y
-
-
-def enlarge_digits(X: Tensor, channels: int, side: int) -> Tensor:
-    """Digits (N, 64) as images (N, channels, side, side)."""
-    X = nn.functional.interpolate(X.reshape(-1, 1, 8, 8), size=(side, side), mode="bilinear")
-    return X.repeat(1, channels, 1, 1)

@@ -108,17 +108,15 @@ def gd_key_lemma(
     trial: Trial, *, relative: float = 1.0, growth: float = 1.0, factor: float = 1.0
 ) -> Finding:
     net, (x, y) = _start_descent(trial)
-    names = [n for n, _ in net.named_parameters()]
-    theta = torch.cat([p.detach().flatten() for p in net.parameters()])
+    theta = nn.utils.parameters_to_vector(net.parameters()).detach()
 
     def evaluated(point: Tensor) -> tuple[float, Tensor, Tensor]:
         """Evaluate log Loss, its gradient and the margins at a vector of parameters."""
-        at = point.detach().clone().requires_grad_(True)
-        parts = dict(zip(names, at.split([p.numel() for p in net.parameters()]), strict=True))
-        parts = {n: parts[n].reshape(p.shape) for n, p in net.named_parameters()}
-        q = y * torch.func.functional_call(net, parts, (x,))[:, 0]
+        nn.utils.vector_to_parameters(point, net.parameters())
+        q = y * net(x)[:, 0]
         log = torch.logsumexp(-q, 0)
-        return log.item(), torch.autograd.grad(log, at)[0], q.detach()
+        gradient = torch.autograd.grad(log, list(net.parameters()))
+        return log.item(), nn.utils.parameters_to_vector(gradient), q.detach()
 
     log, gradient, q = evaluated(theta)
     L = 4.0

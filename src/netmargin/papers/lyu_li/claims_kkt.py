@@ -173,9 +173,9 @@ def _measure_kkt_point(
     net.load_state_dict(state)
     q = y * net(x)[:, 0]
     log = torch.logsumexp(-q, 0)
-    theta = torch.cat([p.detach().flatten() for p in net.parameters()])
+    theta = nn.utils.parameters_to_vector(net.parameters()).detach()
     # Minus the gradient of log Loss: the velocity divided by the loss, which may underflow.
-    h = torch.cat([-g.flatten() for g in torch.autograd.grad(log, list(net.parameters()))])
+    h = -nn.utils.parameters_to_vector(torch.autograd.grad(log, list(net.parameters())))
     rho, q, smallest = theta.norm(), q.detach(), q.min().item()
     epsilon = smallest ** (-1 / L) * (theta - rho * h / h.norm()).norm().item()
     multipliers = rho / h.norm() * torch.exp(-q - log.detach())

@@ -16,16 +16,6 @@ Row = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Renewal:
-    """The rules by which mass is renewed and the number of particles limited."""
-
-    sigma: float  # share of the mass per unit of time
-    every: int  # steps between two renewals
-    fresh: int  # new particles that share the renewed mass
-    budget: int  # particles kept at most
-
-
-@dataclass(frozen=True)
 class Particles:
     """A measure of neurons as weighted particles, with the rest of its mass at the origin."""
 
@@ -37,66 +27,71 @@ class Particles:
 
     __repr__ = short_repr
 
-    def row(self, time: float, functional: Functional) -> Row:
-        """Time, objective and second moment, one record of the flow."""
-        value = functional.value(self.positions, self.weights).item()
-        return time, value, (self.weights @ self.positions.square().sum(1)).item()
 
-    def advance(
-        self,
-        functional: Functional,
-        span: float,
-        rate: float,
-        renewal: Renewal,
-        random: torch.Generator,
-    ) -> "Particles":
+@dataclass(frozen=True)
+class Dynamics:
+    """The rules by which particles move, mass is renewed and the number of particles limited."""
+
+    functional: Functional
+    sigma: float  # share of the mass per unit of time
+    every: int  # steps between two renewals
+    fresh: int  # new particles that share the renewed mass
+    budget: int  # particles kept at most
+    random: torch.Generator
+
+    def record(self, now: Particles, time: float) -> Row:
+        """Time, objective and second moment, one record of the flow."""
+        value = self.functional.value(now.positions, now.weights).item()
+        return time, value, (now.weights @ now.positions.square().sum(1)).item()
+
+    def advance(self, now: Particles, span: float, rate: float) -> Particles:
         """The particles after a time `span`, in steps of the rate or a little less."""
         # A whole number of equal steps, so that records lie at the same times for every rate.
         count = max(1, round(span / rate))
-        now, step = self, span / count
-        for begin in range(0, count, renewal.every):
-            theta, chunk = now.positions, min(renewal.every, count - begin)
+        step = span / count
+        for begin in range(0, count, self.every):
+            theta, chunk = now.positions, min(self.every, count - begin)
             for _ in range(chunk):
-                _, _, velocity = functional.slopes(theta, now.weights)
+                _, _, velocity = self.functional.slopes(theta, now.weights)
                 theta = theta + step * velocity
             now = replace(now, positions=theta)
-            if renewal.sigma > 0:
-                share = 1 - (1 - renewal.sigma * step) ** chunk
-                now = now._renew_mass(share, renewal.fresh, random)
-            if len(now.weights) > renewal.budget:
-                now = now._reduce(functional, renewal.budget)
+            if self.sigma > 0:
+                now = self._renew_mass(now, 1 - (1 - self.sigma * step) ** chunk)
+            if len(now.weights) > self.budget:
+                now = self._reduce(now)
         return now
 
-    def _renew_mass(self, share: float, fresh: int, random: torch.Generator) -> "Particles":
+    def _renew_mass(self, now: Particles, share: float) -> Particles:
         """Move a share of all mass to fresh particles, uniform on the unit sphere."""
-        new = torch.randn(fresh, self.positions.shape[1], dtype=torch.float64, generator=random)
-        gained = torch.full((fresh,), share / fresh, dtype=torch.float64)
+        shape, gained = (self.fresh, now.positions.shape[1]), share / self.fresh
+        new = torch.randn(shape, dtype=torch.float64, generator=self.random)
+        weights = torch.full((self.fresh,), gained, dtype=torch.float64)
         return replace(
-            self,
-            positions=torch.cat([self.positions, torch.nn.functional.normalize(new, dim=1)]),
-            weights=torch.cat([self.weights * (1 - share), gained]),
-            resting=self.resting * (1 - share),
+            now,
+            positions=torch.cat([now.positions, torch.nn.functional.normalize(new, dim=1)]),
+            weights=torch.cat([now.weights * (1 - share), weights]),
+            resting=now.resting * (1 - share),
         )
 
-    def _reduce(self, functional: Functional, budget: int) -> "Particles":
+    def _reduce(self, now: Particles) -> Particles:
         """Keep `budget` particles: half of them of large mass, the others of fast growing mass."""
-        value, first, _ = functional.slopes(self.positions, self.weights)
-        squares = self.positions.square().sum(1)
-        masses = self.weights * squares
+        value, first, _ = self.functional.slopes(now.positions, now.weights)
+        squares = now.positions.square().sum(1)
+        masses = now.weights * squares
         # |theta|^2 grows at the rate -4 L' / |theta|^2.
         growth = torch.where(squares > 0, -first / squares, -torch.inf)
         # Infinite growth puts the heaviest half first.
-        growth[torch.argsort(masses, descending=True)[: (budget + 1) // 2]] = torch.inf
+        growth[torch.argsort(masses, descending=True)[: (self.budget + 1) // 2]] = torch.inf
         order = torch.argsort(growth, descending=True)
         # Particles stay in their order, the oldest first.
-        kept, left = order[:budget].sort().values, order[budget:]
-        fewer = replace(self, positions=self.positions[kept], weights=self.weights[kept])
-        change = abs(functional.value(fewer.positions, fewer.weights) - value).item()
+        kept, left = order[: self.budget].sort().values, order[self.budget :]
+        fewer = replace(now, positions=now.positions[kept], weights=now.weights[kept])
+        change = abs(self.functional.value(fewer.positions, fewer.weights) - value).item()
         return replace(
             fewer,
-            resting=self.resting + self.weights[left].sum().item(),
-            dropped=self.dropped + masses[left].sum().item(),
-            dropping_error=self.dropping_error + change,
+            resting=now.resting + now.weights[left].sum().item(),
+            dropped=now.dropped + masses[left].sum().item(),
+            dropping_error=now.dropping_error + change,
         )
 
 

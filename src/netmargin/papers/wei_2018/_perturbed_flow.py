@@ -17,7 +17,7 @@ from ...errors import ArgumentError, DataError, DivergenceError
 from ...nets.threads import fitting_threads
 from ...result import Status
 from ._functionals import Functional
-from ._particles import Particles, Renewal, Row, read_particles
+from ._particles import Dynamics, Particles, Row, read_particles
 
 _LARGEST_GROWTH = 1.1
 """The factor by which L may grow between two records: new mass raises it a little, steps that are
@@ -86,22 +86,21 @@ def perturbed_flow(
             f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
             f" sigma {sigma}, rate {rate}"
         )
+    random = torch.Generator().manual_seed(check_seed(seed))
+    dynamics = Dynamics(functional, sigma, renew_every, fresh, budget, random)
     try:
-        rows = [start.row(0.0, functional)]
+        rows = [dynamics.record(start, 0.0)]
     except RuntimeError as error:
         raise DataError(
             f"The functional cannot take positions of shape {tuple(start.positions.shape)}: {error}"
         ) from error
-    renewal = Renewal(sigma, renew_every, fresh, budget)
-    random = torch.Generator().manual_seed(check_seed(seed))
     now, status = start, Status.FINISHED
     times = np.linspace(0, steps * rate, min(records, steps) + 1)
     work = max(budget, len(start.weights)) * functional.features(start.positions[:1]).numel()
     with fitting_threads(work):
         try:
             for end in times[1:]:
-                last = rows[-1]
-                now, row, rate = _halve_rate(now, last, functional, end, rate, renewal, random)
+                now, row, rate = _advance_halving(dynamics, now, rows[-1], end, rate)
                 rows.append(row)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -120,27 +119,21 @@ def perturbed_flow(
     )
 
 
-def _halve_rate(
-    now: Particles,
-    row: Row,
-    functional: Functional,
-    end: float,
-    rate: float,
-    renewal: Renewal,
-    random: torch.Generator,
+def _advance_halving(
+    dynamics: Dynamics, now: Particles, row: Row, end: float, rate: float
 ) -> tuple[Particles, Row, float]:
     """Advance the particles to time `end`, with half the rate as often as L grows by it.
 
     Returns the particles, their row, and the rate from now on; warns where it is a lower one. New
     mass makes L grow as well, but with half the rate as much: then the rate stays.
     """
-    tried, state = math.nan, random.get_state()
+    tried, state = math.nan, dynamics.random.get_state()
     for halvings in range(_LARGEST_HALVINGS):
         slower = rate / 2**halvings
         # The same new particles for every rate, so that only the rate can change L.
-        random.set_state(state)
-        moved = now.advance(functional, end - row[0], slower, renewal, random)
-        reached = moved.row(end, functional)
+        dynamics.random.set_state(state)
+        moved = dynamics.advance(now, end - row[0], slower)
+        reached = dynamics.record(moved, end)
         if reached[1] <= _LARGEST_GROWTH * row[1]:
             if halvings:
                 warnings.warn(

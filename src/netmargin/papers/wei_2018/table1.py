@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from ... import datasets
 from ...datasets.selection import Split
 from ...figures.style import BOTH, OUTPUT, open_canvas
 from ...margins import measure
@@ -13,7 +11,7 @@ from ...models import wide_resnet
 from ...training import AnnealedLR, Epochs, train
 from ..gallery.comparison import standard_errors
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
-from ..lyu_li._training import enlarge_digits
+from ..lyu_li._training import load_images, start_net
 
 # The paper's test errors in percent.
 PAPER = {"annealed": 5.86, "fixed": 6.01}
@@ -27,10 +25,8 @@ _EPOCHS = 200
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """Train one net by the paper's schedule, which is stretched to `epochs`."""
-    with torch.random.fork_rng():
-        torch.manual_seed(run["seed"])
-        net = wide_resnet(depth=settings["depth"], widen=settings["widen"])
-    net = net.to("cuda" if torch.cuda.is_available() else "cpu")
+    make = lambda: wide_resnet(depth=settings["depth"], widen=settings["widen"])  # noqa: E731
+    net = start_net(make, run["seed"])
     data, tested = _images(settings, "train"), _images(settings, "test")
 
     def stretched(drops: dict[int, float]) -> dict[int, float]:
@@ -56,13 +52,9 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def _images(settings: Settings, split: Split):
-    """Load CIFAR-10, or digits enlarged to its size, with mean 0 and variance 1 as usual for this
-    net.
-    """
+    """Load the images with mean 0 and variance 1, as usual for this net."""
     limit = settings["n" if split == "train" else "tested"]
-    X, y = datasets.BY_NAME[settings["data"]](split, limit=limit)
-    if settings["data"] == "digits":
-        X = enlarge_digits(X, 3, 32)
+    X, y = load_images(settings["data"], split, limit, 3, 32)
     return (X - settings["pixel_mean"]) / settings["pixel_deviation"], y
 
 
