@@ -5,7 +5,6 @@ limits are in seconds of CPU of one core, search included, so that other program
 Each row is written to runs/brackets/ as soon as it is there, and the same call goes on from there.
 """
 
-import json
 import time
 import warnings
 from pathlib import Path
@@ -17,8 +16,9 @@ from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin
 
 from .clock import clock_of_process
+from .rows import add_row, read_rows
 
-FOLDER = Path("runs/brackets")
+ROWS = Path("runs/brackets/rows.jsonl")
 RUNS = [
     *((15, seed, limit) for limit in (10.0, 60.0) for seed in range(10)),
     *((d, 1, limit) for d in (8, 30) for limit in (10.0, 60.0)),
@@ -33,7 +33,7 @@ def main() -> None:
     """Bracket every data set that has no row yet, and print the ratios."""
     measure_missing(RUNS)
     for limit, aim in AIMS.items():
-        rows = [row for row in read_rows() if (row["d"], row["limit"]) == (15, limit)]
+        rows = [row for row in read_rows(ROWS) if (row["d"], row["limit"]) == (15, limit)]
         ratios = [row["bound"] / row["margin"] for row in rows]
         if ratios:
             print(
@@ -42,23 +42,15 @@ def main() -> None:
             )
 
 
-def read_rows() -> list[dict]:
-    """The rows of the file."""
-    path = FOLDER / "rows.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def measure_missing(runs: list[tuple[int, int, float]]) -> None:
     """Print these rows; add those that the file lacks."""
     torch.set_num_threads(1)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    rows = read_rows()
+    rows = read_rows(ROWS)
     for d, seed, limit in runs:
         key = {"d": d, "seed": seed, "limit": limit}
         if not any(key.items() <= row.items() for row in rows):
             rows.append(key | bracket(d, seed, limit))
-            with open(FOLDER / "rows.jsonl", "a") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
+            add_row(ROWS, rows[-1])
         row = next(row for row in rows if key.items() <= row.items())
         print(
             f"d {d}, seed {seed}, {limit:g} s: {row['bound'] / row['margin']:.3f} (margin"

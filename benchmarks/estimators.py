@@ -8,11 +8,10 @@ of docs/estimators.md. One thread is asked for; five folds, features and targets
 variance on the training folds, default parameters unless a column says otherwise.
 """
 
-import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +43,7 @@ from netmargin.estimators import (
 from netmargin.kernels import NTK
 
 from .clock import clock_of_process
+from .rows import add_row, read_rows
 
 ROWS = Path("runs/benchmarks/estimators.jsonl")
 SECONDS = 10.0
@@ -164,20 +164,16 @@ def main() -> None:
 def measure_missing(chosen: list[str]) -> None:
     """Add the rows of these models that the file lacks."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    ROWS.parent.mkdir(parents=True, exist_ok=True)
-    done = {(row["data"], row["model"]) for row in read_rows()}
+    done = {(row["data"], row["model"]) for row in read_rows(ROWS)}
     NTKClassifier().fit([[0.0], [1.0]], [0, 1])  # compiles
     NTKClassifier(C=None).fit([[0.0], [1.0]], [0, 1])
-    with open(ROWS, "a") as file:
-        for sets, models in TABLES.values():
-            for data, load in sets.items():
-                X, y = load()
-                for model, estimator in models.items():
-                    if model not in chosen or (data, model) in done:
-                        continue
-                    row = {"data": data, "model": model, "n": len(X)} | measure(estimator, X, y)
-                    file.write(json.dumps(row) + "\n")
-                    file.flush()
+    for sets, models in TABLES.values():
+        for data, load in sets.items():
+            X, y = load()
+            for model, estimator in models.items():
+                if model in chosen and (data, model) not in done:
+                    row = {"data": data, "model": model, "n": len(X)}
+                    add_row(ROWS, row | measure(estimator, X, y))
 
 
 def measure(estimator: BaseEstimator, X: np.ndarray, y: np.ndarray) -> dict:
@@ -213,17 +209,11 @@ def measure(estimator: BaseEstimator, X: np.ndarray, y: np.ndarray) -> dict:
     }
 
 
-def read_rows() -> Iterator[dict]:
-    """The rows of the file; a line cut off by a kill is left out."""
-    for line in ROWS.read_text().split("\n")[:-1] if ROWS.exists() else ():
-        yield json.loads(line)
-
-
 def print_table(
     key: str, show: Callable[[float], str], sets: dict[str, Callable], models: dict
 ) -> None:
     """Print a table of one number, in Markdown: a row for each data set."""
-    rows = {(row["data"], row["model"]): row for row in read_rows()}
+    rows = {(row["data"], row["model"]): row for row in read_rows(ROWS)}
     print(f"\n| {key} | " + " | ".join(models) + " |\n|---|" + "---|" * len(models))
     for data in sets:
         cells = [show(rows[data, model][key]) if (data, model) in rows else "" for model in models]

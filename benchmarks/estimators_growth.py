@@ -20,6 +20,8 @@ from sklearn.svm import SVC
 
 from netmargin.estimators import NTKClassifier
 
+from .rows import add_row, read_rows
+
 FOLDER = Path("runs/benchmarks")
 ROWS = FOLDER / "estimators_growth.jsonl"
 SAMPLES = (1250, 2500, 5000, 10_000, 20_000)
@@ -31,13 +33,12 @@ MODELS = {"NTK": NTKClassifier, "SVC": SVC}
 def main() -> None:
     """Measure what is missing, and draw."""
     measure_missing(SAMPLES)
-    draw(read_rows())
+    draw(read_rows(ROWS))
 
 
 def measure_missing(samples: tuple[int, ...]) -> None:
     """Add the rows with these numbers of samples that the file lacks."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    rows = read_rows()
+    rows = read_rows(ROWS)
     for n in samples:
         for C in COSTS:
             for model in MODELS:
@@ -46,12 +47,10 @@ def measure_missing(samples: tuple[int, ...]) -> None:
                 call = (
                     f"from benchmarks.estimators_growth import measure; measure({n},{C},{model!r})"
                 )
-                line = subprocess.run(
-                    [sys.executable, "-c", call], check=True, capture_output=True, text=True
-                ).stdout
-                with open(ROWS, "a") as file:
-                    file.write(line)
-                print(line, end="", flush=True)
+                command = [sys.executable, "-c", call]
+                run = subprocess.run(command, check=True, capture_output=True, text=True)
+                add_row(ROWS, json.loads(run.stdout))
+                print(run.stdout, end="", flush=True)
 
 
 def measure(n: int, C: float, model: str) -> None:
@@ -73,11 +72,6 @@ def read_peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
-def read_rows() -> list[dict]:
-    """The rows of the file; a line cut off by a kill is left out."""
-    return [json.loads(s) for s in ROWS.read_text().split("\n")[:-1]] if ROWS.exists() else []
-
-
 def draw(rows: list[dict]) -> None:
     """Draw seconds and memory over the number of samples, log-log."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
@@ -88,14 +82,10 @@ def draw(rows: list[dict]) -> None:
                 for r in rows
                 if (r["model"], r["C"]) == (model, C)
             )
-            for axes, column in ((left, 1), (right, 2)):
-                axes.plot(
-                    [s[0] for s in series],
-                    [s[column] for s in series],
-                    line,
-                    color=color,
-                    label=f"{model}Classifier, C={C:g}" if model == "NTK" else f"SVC, C={C:g}",
-                )
+            label = f"{'NTKClassifier' if model == 'NTK' else 'SVC'}, C={C:g}"
+            n, *values = zip(*series, strict=True)
+            for axes, column in zip((left, right), values, strict=True):
+                axes.plot(n, column, line, color=color, label=label)
     for axes, what in ((left, "CPU seconds of a fit, one thread"), (right, "peak memory, GB")):
         axes.set(xscale="log", yscale="log", xlabel="samples n", ylabel=what)
         axes.set_xticks(SAMPLES, [f"{n:,}" for n in SAMPLES])

@@ -4,7 +4,6 @@ Attack, search and proof are timed together, image by image, in seconds of CPU o
 image is written to runs/exact-radii/ as soon as it is done, and the same call goes on from there.
 """
 
-import json
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import torch
 import netmargin as nm
 
 from .radii_nets import NETS, Trained, make_mlp, split_digits, train_net
+from .rows import add_row, read_rows
 
 FOLDER = Path("runs/exact-radii")
 _TIME_LIMIT = 600.0
@@ -55,15 +55,10 @@ def measure_image(
 
 def measure_net(trained: Trained, effort: str, tol: float) -> list[dict]:
     """Bracket the radii of all images that are not in the folder yet; returns all."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{trained.name.replace(', ', '-').replace(' ', '-')}-{effort}-{tol:g}.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    with path.open("a") as file:
-        for index in range(len(rows), len(trained.X)):
-            rows.append(measure_image(trained, index, effort, tol))
-            file.write(json.dumps(rows[-1]) + "\n")
-            file.flush()
-    return rows
+    for index in range(len(read_rows(path)), len(trained.X)):
+        add_row(path, measure_image(trained, index, effort, tol))
+    return read_rows(path)
 
 
 def describe(rows: list[dict], tol: float, limit: float) -> str:

@@ -7,7 +7,6 @@ search). `pip install cleanlab` for its rows. Rows are kept in runs/label_errors
 call goes on from there.
 """
 
-import json
 import sys
 import tempfile
 import time
@@ -26,6 +25,8 @@ import netmargin as nm
 from netmargin.label_errors.calibration import score_labels
 from netmargin.label_errors.finding import predict_left_out
 from netmargin.nets.arrays import Arrays
+
+from .rows import add_row, read_rows
 
 ROWS = Path("runs/label_errors.jsonl")
 SEEDS = range(5)
@@ -292,8 +293,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if "--settings" in sys.argv:
         return search_settings()
-    ROWS.parent.mkdir(exist_ok=True)
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+    rows = read_rows(ROWS)
     done = {(row["set"], row["noise"], row["seed"]) for row in rows}
     for noise in NOISES:
         for name in EPOCHS:
@@ -307,8 +307,8 @@ def main() -> None:
                 except nm.DataError as error:
                     print(f"{name} left out: {error}")
                     break
-                with ROWS.open("a") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in found)
+                for row in found:
+                    add_row(ROWS, row)
                 rows += found
             show([r for r in rows if (r["set"], r["noise"]) == (name, noise)])
 

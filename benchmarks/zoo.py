@@ -20,6 +20,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from .rows import add_row, read_rows
 from .zoo_nets import ZOO
 
 RESULTS = Path("runs/zoo.jsonl")
@@ -39,29 +40,16 @@ def main(arguments: list[str] | None = None) -> None:
     absent = [name for name in chosen if importlib.util.find_spec(ZOO[name].library) is None]
     for name in absent:
         print(f"skipped {name}: {ZOO[name].library} is not installed", flush=True)
-    done = read_results(options.results)
+    done = {row["name"]: row for row in read_rows(options.results)}
     left = [name for name in chosen if name not in done and name not in absent]
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        ThreadPoolExecutor(options.jobs) as pool,
-        open(options.results, "a", encoding="utf-8") as file,
-    ):
+    with ThreadPoolExecutor(options.jobs) as pool:
         for future in as_completed([pool.submit(_measure_apart, name) for name in left]):
             result = future.result()
-            file.write(json.dumps(result) + "\n")
-            file.flush()
+            add_row(options.results, result)
             done[result["name"]] = result
             print(_in_a_line(result), flush=True)
     results = [done[name] for name in ZOO if name in done]
     print(_summarize(results))
-
-
-def read_results(path: Path) -> dict[str, dict]:
-    """The results of a file of JSON lines by the net's name; none where there is no file."""
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {row["name"]: row for row in rows}
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
