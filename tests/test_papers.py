@@ -177,7 +177,7 @@ def test_the_full_vgg_takes_a_step():
 
 def options(id: str, out: Path, *more: str, jobs: int = 1) -> list[str]:
     """The arguments of a command that reproduces a figure."""
-    return ["reproduce", id, "--out", str(out), "--jobs", str(jobs), "--quiet", *more]
+    return ["reproduce", id, *more, "--out", str(out), "--jobs", str(jobs), "--quiet"]
 
 
 def start(id: str, out: Path, jobs: int, **given) -> subprocess.Popen:
@@ -270,7 +270,7 @@ def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch,
         raise nm.DataError("no files")
 
     changed(monkeypatch, "chizat-bach/fig2a", compute=without_data)
-    assert main([*options("chizat-bach/fig2a", tmp_path), "chizat-bach/fig4"]) == 1
+    assert main(options("chizat-bach/fig2a", tmp_path, "chizat-bach/fig4")) == 1
     shown = capsys.readouterr()
     assert "chizat-bach/fig2a: no files" in shown.err
     assert "not done: chizat-bach/fig2a" in shown.err
