@@ -5,7 +5,6 @@ without running code (`weights_only`), whoever wrote the file.
 import dataclasses
 import importlib
 import io
-import math
 import zipfile
 from collections.abc import Callable
 from enum import Enum
@@ -204,11 +203,7 @@ def _encode(value: Any, where: str) -> Any:
         )
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _KINDS_OF_NUMBERS:
         kind = "array" if isinstance(value, np.ndarray) else "scalar"
-        bits = (
-            torch.frombuffer(bytearray(value.tobytes()), dtype=torch.uint8)
-            if value.nbytes
-            else torch.empty(0, dtype=torch.uint8)
-        )
+        bits = torch.from_numpy(np.array(value).reshape(-1).view(np.uint8))
         return {_KIND: kind, "type": value.dtype.str, "shape": list(value.shape), "bits": bits}
     if isinstance(value, Fraction):
         return {_KIND: "fraction", "terms": [value.numerator, value.denominator]}
@@ -246,12 +241,7 @@ def _decode(value: Any) -> Any:
             dtype = np.dtype(value["type"])
             if dtype.kind not in _KINDS_OF_NUMBERS:
                 raise ValueError(f"an array of type {dtype}")
-            flat = (
-                np.frombuffer(value["bits"].numpy().tobytes(), dtype)
-                if math.prod(value["shape"])
-                else np.empty(0, dtype)
-            )
-            array = flat.reshape(value["shape"]).copy()
+            array = value["bits"].numpy().view(dtype).reshape(value["shape"])
             return array if value[_KIND] == "array" else array[()]
         case "fraction":
             return Fraction(*value["terms"])

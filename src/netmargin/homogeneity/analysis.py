@@ -29,15 +29,13 @@ from .vocabulary import Evidence
 def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
     """Find out how the outputs of a net scale with its parameters.
 
-    A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. Every
-    operation of one forward pass on a few samples of `x` is followed by rules, in the training or
-    evaluation mode that the model is in; a numerical check in float64 confirms the exponents up to
-    rounding. Where an operation cannot be followed, the answer rests on that check only, and says
-    so.
+    A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. The rules
+    of all operations are applied in one forward pass on a few samples of `x`, in the mode that the
+    model is in, and a numerical check in float64 confirms the exponents. Where an operation has no
+    rule, the answer rests on that check only, and says so.
 
     The small numbers that guard roots and quotients (the eps of normalization layers) are neglected
-    as long as their effect is small: the answer's `deviation` is how far the net as it is misses
-    the exponents, and a net that misses them by more than 1% is not called homogeneous.
+    where the outputs miss the exponents by at most 1%: the answer's `deviation` is by how much.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Homogeneity(Record):
     kind : Kind
         Whether the net is homogeneous in all parameters, layer by layer, in some, or in none.
     order : int, Fraction or None
-        L, over the parameters of `groups` scaled together; None where there is no exponent.
+        L, where the parameters of `groups` are scaled together; None where there is none.
     groups : dict of str to int or Fraction
         Layer -> exponent. A layer's weight and, where it scales alike, its bias form one group;
         layers that can only be scaled together are one group, named 'a + b'. Exponent 0 means
@@ -52,9 +52,7 @@ class Homogeneity(Record):
         Parameter -> exponent lambda_p >= 0, such that multiplying every p by c^{lambda_p}
         multiplies the outputs by c (quasi-homogeneity: covers biases in every layer; for L layers
         1/L for weights and i/L for the bias of layer i). It is 0 for what the net is invariant to,
-        such as weights before a normalization; the others are as even as they can be, the smallest
-        as large as possible, then the second smallest, and so on. None where there are none.
-        Confirmed by the numerical check.
+        such as weights before a normalization; the others are as even as they can be.
     quasi_reason : str
         Why there are no such exponents, in a sentence; "" where there are.
     notes : tuple of str
@@ -62,12 +60,12 @@ class Homogeneity(Record):
     ignored : tuple of str
         The biases that `ignoring_biases` left out.
     deviation : float or None
-        The largest relative miss of the net as it is, epsilons and casts in place, where all
-        parameters of `groups` are halved, which makes epsilons weigh most; with casts also where
-        they are doubled, and at independent factors between for the groups. Without epsilons and
-        casts the miss at independent factors from 1/100 to 100: 0 or rounding. It is measured in
-        float64; for large nets with epsilons in float32, whose rounding (about 1e-6) it includes.
-        At most 0.01, or the net is not called homogeneous. None where there is no order.
+        The largest relative miss of the net as it is where all parameters of `groups` are halved,
+        which makes its epsilons weigh most; with casts also where they are doubled, and at
+        independent factors between. Without epsilons and casts it is the miss at independent
+        factors from 1/100 to 100: rounding. It is measured in float64; for large nets with epsilons
+        in float32, whose rounding (about 1e-6) it includes. At most 0.01, or the net is not called
+        homogeneous. None where there is no order.
     samples : int
         The number of samples on which `deviation` was measured.
     epsilons : tuple of Epsilon
@@ -211,9 +209,8 @@ class Homogeneity(Record):
             self._bias_free.require_parameters_of(model)
 
     def ignoring_biases(self) -> "Homogeneity":
-        """Return the answer for the same net without the biases that block homogeneity.
-
-        Lyu and Li (2019, Appendix J.1) measure margins of such nets.
+        """Return the answer for the same net without the biases that block homogeneity, as Lyu and
+        Li (2019, Appendix J.1) measure margins.
 
         Returns
         -------
