@@ -196,9 +196,13 @@ def noise_of(model: nn.Module, x: Any) -> str:
     """
     x = x[:_NOISE_SAMPLES]
     with torch.no_grad(), torch.random.fork_rng():
-        first, second = (_scores_of(model, x) for _ in range(2))
-    if first is None or second is None or first.shape != second.shape:
+        found = [call_net(model, x) for _ in range(2)]
+    try:
+        first, second = map(tensor_of_scores, found)
+    except ModelError:
         return ""  # `scores` says what is wrong with such outputs
+    if first.shape != second.shape or not first.numel():
+        return ""
     size, difference = first.abs().max().item(), (first - second).abs().max().item()
     if not difference > _ROUNDING_UNITS * torch.finfo(first.dtype).eps * size:
         return ""
@@ -213,16 +217,6 @@ def require_repeatable(model: nn.Module, x: Any) -> None:
     """Raise ModelError for a model with noise in evaluation mode, which no certificate covers."""
     if noise := noise_of(model, x):
         raise ModelError(noise)
-
-
-def _scores_of(model: nn.Module, x: Any) -> Tensor | None:
-    """The scores of a batch if they are numbers that can be compared, else None."""
-    outputs = call_net(model, x)
-    try:
-        found = tensor_of_scores(outputs)
-    except ModelError:
-        return None
-    return found if found.numel() else None
 
 
 def with_gradients(function: _Function) -> _Function:
