@@ -67,7 +67,7 @@ def train_both_layers(
 
     R runs go on at once. `width`, `rate`, `seeds` and `target` may be sequences with one entry for
     each, and X and y lists of data sets of one dimension; what is single holds for all. Runs of
-    similar size share tensors, padded; each result is that of the run alone, to rounding.
+    similar size share tensors; each result is that of the run alone, to rounding.
 
     Where the loss of a run grows by a factor e between two records, or is not finite, the run goes
     back to the last record and halves its step sizes, with a warning. Ctrl-C returns the records so

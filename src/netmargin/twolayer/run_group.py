@@ -1,7 +1,6 @@
 """Runs of similar size in one tensor program that steps them together.
 
-Neurons and samples are padded to the largest run; a step is one of gradient ascent on the
-smooth margin.
+Neurons are padded to the widest run; a step is one of gradient ascent on the smooth margin.
 """
 
 import math
@@ -33,16 +32,14 @@ what steps of a reasonable size do where the margin is not yet positive.
 
 
 def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
-    """Group runs so that each group stays in cache and the padding at most doubles the work."""
+    """Group runs of as many samples that stay in cache, and whose work padding at most doubles."""
     groups: list[list[Run]] = []
-    # Largest first, so that what joins a group is padded rather than enlarges it.
-    for run in sorted(runs, key=lambda run: len(run.a) * len(run.data), reverse=True):
-        m, n = len(run.a), len(run.data)
-        last = groups[-1] if groups else []
-        wide = max([m, *(len(r.a) for r in last)])
-        long = max([n, *(len(r.data) for r in last)])
-        fits = (len(last) + 1) * wide * long <= _CACHED_OUTPUTS
-        if groups and fits and wide * long <= 2 * m * n:
+    # Widest first, so that what joins a group is padded rather than enlarges it.
+    for run in sorted(runs, key=lambda run: (len(run.data), len(run.a)), reverse=True):
+        last = groups[-1] if groups else [run]
+        wide, n = len(last[0].a), len(run.data)
+        fits = (len(last) + 1) * wide * n <= _CACHED_OUTPUTS and wide <= 2 * len(run.a)
+        if groups and fits and n == len(last[0].data):
             last.append(run)
         else:
             groups.append([run])
@@ -83,8 +80,7 @@ class RunGroup:
     def _load(self, runs: list[Run]) -> None:
         """Copy the neurons, rates and samples of these runs into padded tensors."""
         self._loaded = list(runs)
-        R, m, n = len(runs), max(len(run.a) for run in runs), max(len(run.data) for run in runs)
-        D = runs[0].data.Z.shape[1]
+        R, m, (n, D) = len(runs), max(len(run.a) for run in runs), runs[0].data.Z.shape
         # Neurons that are padding are 0, and stay 0: their gradients vanish.
         self._a = torch.zeros(R, m, D, dtype=self._dtype)
         self._b = torch.zeros(R, m, dtype=self._dtype)
@@ -96,18 +92,11 @@ class RunGroup:
         rates = np.array([run.rates for run in runs]).T[:, :, None]
         self._rates = torch.from_numpy(rates).to(self._dtype)
         self._outputs = torch.empty(R, m, n, dtype=self._dtype)
-        self._missing = None
         # One data set for all runs is one matrix that broadcasts, not R copies.
-        if all(run.data is runs[0].data for run in runs):
-            self._inputs, self._labels = self._as_tensors(runs[0].data)
-            return
-        self._inputs = torch.zeros(R, n, D, dtype=self._dtype)
-        self._labels = torch.zeros(R, n, dtype=self._dtype)
-        self._missing = torch.full((R, n), math.inf, dtype=self._dtype)
-        for r, run in enumerate(runs):
-            count = len(run.data)
-            self._inputs[r, :count], self._labels[r, :count] = self._as_tensors(run.data)
-            self._missing[r, :count] = 0.0
+        self._inputs, self._labels = self._as_tensors(runs[0].data)
+        if any(run.data is not runs[0].data for run in runs):
+            pairs = [self._as_tensors(run.data) for run in runs]
+            self._inputs, self._labels = map(torch.stack, zip(*pairs, strict=True))
 
     def _as_tensors(self, data: SolverData) -> tuple[Tensor, Tensor]:
         """Inputs and labels of a data set as tensors of the precision of the steps."""
@@ -122,7 +111,7 @@ class RunGroup:
             run.log_scale = float(self._log_scale[r])
             run.measure()
             # Mean weights over many steps solve the dual problem; those of one step jump about.
-            pulls = np.abs(self._pulls[r, : len(run.data)].double().numpy())
+            pulls = np.abs(self._pulls[r].double().numpy())
             if pulls.any():
                 run.dual = pulls / pulls.sum()
 
@@ -130,7 +119,7 @@ class RunGroup:
         self, start: int, end: int, resample: Callable[[int], SolverData] | None
     ) -> None:
         """Take the steps start .. end - 1 with the loaded runs, on their samples or fresh ones."""
-        inputs, labels, missing = self._inputs, self._labels, self._missing
+        inputs, labels = self._inputs, self._labels
         with torch.inference_mode():
             self._pulls = torch.zeros(len(self._a), self._labels.shape[-1], dtype=self._dtype)
             for first in range(start, end, _RESCALING_INTERVAL):
@@ -141,25 +130,21 @@ class RunGroup:
                 minus = -labels * sizes
                 for t in range(first, min(first + _RESCALING_INTERVAL, end)):
                     if resample is not None:
-                        (inputs, labels), missing = self._as_tensors(resample(t)), None
+                        inputs, labels = self._as_tensors(resample(t))
                         minus = -labels * sizes
                         self._outputs = torch.empty(
                             *self._a.shape[:2], len(inputs), dtype=self._dtype
                         )
-                    self._take_step(inputs, minus, missing, labels * self._rates[t])
+                    self._take_step(inputs, minus, labels * self._rates[t])
                 self._rescale()
 
-    def _take_step(
-        self, inputs: Tensor, minus: Tensor, missing: Tensor | None, moving: Tensor
-    ) -> None:
+    def _take_step(self, inputs: Tensor, minus: Tensor, moving: Tensor) -> None:
         """Take one step: `minus` turns outputs into minus the margins, `moving` the weights of the
-        samples into those that move neurons; `missing` is infinite at samples that are padding.
+        samples into those that move neurons.
         """
         a, b, z = self._a, self._b, self._outputs
         torch.matmul(a, inputs.mT, out=z).relu_()
         minus_q = torch.bmm(b[:, None, :], z if self._power == 1 else z.square())[:, 0] * minus
-        if missing is not None:
-            minus_q -= missing
         v = sample_weights(minus_q, self._loss).mul_(moving)
         if inputs is self._inputs:
             self._pulls += v
