@@ -5,8 +5,6 @@ docstring says it in the same words.
 import inspect
 import re
 
-import pytest
-
 from tests.docs_blocks import ROOT
 from tests.test_seeds import public_callables
 
@@ -30,7 +28,7 @@ MEANINGS = {
 
 
 def shared_arguments():
-    """Pairs of a public function and a name that it shares with others."""
+    """Public functions by name, with an argument that others have as well."""
     for name, function in public_callables().items():
         try:
             taken = inspect.signature(function).parameters
@@ -38,7 +36,7 @@ def shared_arguments():
             continue
         for argument in MEANINGS:
             if argument in taken:
-                yield pytest.param(function, argument, id=f"{name}-{argument}")
+                yield name, function, argument
 
 
 def description_of(function, argument):
@@ -57,12 +55,12 @@ def description_of(function, argument):
     raise AssertionError(f"{argument} is not described in\n{text}")
 
 
-@pytest.mark.parametrize(("function", "argument"), list(shared_arguments()))
-def test_a_shared_argument_is_described_in_the_shared_words(function, argument):
-    kind, sentence = MEANINGS[argument]
-    shown, text = description_of(function, argument)
-    assert re.fullmatch(kind, shown)
-    assert re.match(sentence, text)
+def test_shared_arguments_are_described_in_the_shared_words():
+    for name, function, argument in shared_arguments():
+        kind, sentence = MEANINGS[argument]
+        shown, text = description_of(function, argument)
+        assert re.fullmatch(kind, shown), (name, argument)
+        assert re.match(sentence, text), (name, argument)
 
 
 def test_the_conventions_explain_every_shared_argument():

@@ -223,24 +223,26 @@ WHOLE = ("analyse", "check", "empirical_ntk")
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_function_takes_what_people_have(call, kind):
-    model, data, plain = KINDS[kind]
-    if call == "robustness" and plain is not IMAGE:
-        with pytest.raises(nm.DataError, match="whole numbers.*cannot be moved"):
-            CALLS[call](model, data)
-        return
-    if call in WHOLE and not isinstance(data, (dict, tuple)):
-        data, plain = (NAMED, TOKEN_LABELS), TOKEN  # without labels there are no batches
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    given, expected = CALLS[call](model, data), CALLS[call](*plain)
-    if isinstance(given, dict):
-        assert given == expected
-    else:
-        for ours, theirs in zip(_flat(given), _flat(expected), strict=True):
-            assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-7)
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert not model._forward_pre_hooks
+def test_every_function_takes_what_people_have(call):
+    answers = {}
+    for kind, (model, data, plain) in KINDS.items():
+        if call == "robustness" and plain is not IMAGE:
+            with pytest.raises(nm.DataError, match="whole numbers.*cannot be moved"):
+                CALLS[call](model, data)
+            continue
+        if call in WHOLE and not isinstance(data, (dict, tuple)):
+            data, plain = (NAMED, TOKEN_LABELS), TOKEN  # without labels there are no batches
+        if id(plain) not in answers:
+            answers[id(plain)] = CALLS[call](*plain)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        given, expected = CALLS[call](model, data), answers[id(plain)]
+        if isinstance(given, dict):
+            assert given == expected, kind
+        else:
+            for ours, theirs in zip(_flat(given), _flat(expected), strict=True):
+                assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-7), kind
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+        assert not model._forward_pre_hooks
 
 
 def _flat(answer):

@@ -113,6 +113,7 @@ def test_constants_of_normalized_relus():
     assert found.C_2 == 0.0
 
 
+@pytest.mark.slow
 def test_flows_pass_where_all_coordinates_vanish():
     """log u = 0 is no special point, and w = 0 only to the norm: h = u x from u = 1/4 or 1, and h =
     w x from w = -1.

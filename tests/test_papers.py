@@ -223,6 +223,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_finding_that_is_not_there(out, monkeypatch, capsys):
     check = lambda settings, rows: [Check("pigs fly", False)]  # noqa: E731
     changed(monkeypatch, "chizat-bach/fig4", check=check)

@@ -164,6 +164,7 @@ def test_change_of_the_objective():
     assert errors[1] < 0.01 * abs(expected.item())
 
 
+@pytest.mark.slow
 def test_other_functionals():
     """Squares instead of a logistic loss: the least R + mass of f = y over one sample is known."""
     problem = Functional(

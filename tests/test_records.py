@@ -136,6 +136,7 @@ def test_records_show_the_numbers_that_matter(digits, separated):
     assert repr(nm.History()) == "<History 0 rows status='running'>"
 
 
+@pytest.mark.slow
 def test_an_ascent_is_shown_by_the_net_that_it_returns():
     """Not by its last row, which is about a net of another norm."""
     torch.manual_seed(0)

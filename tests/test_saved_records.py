@@ -182,6 +182,7 @@ def test_answers_about_a_net_with_batch_norm_come_back_without_its_weights(tmp_p
     assert taken == [1]
 
 
+@pytest.mark.slow
 def test_a_fresh_process_reads_it(tmp_path):
     """No class must have been imported before."""
     names = []

@@ -282,6 +282,7 @@ def test_interruption_keeps_the_records(monkeypatch):
     assert runs.measures[0].normalized_margin(X, y) == pytest.approx(runs.margins[-1, 0], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_lazy_nets_approach_the_tangent_margin_first():
     """From a large paired start with a rate like 1 / scale: most of the tangent kernel's margin
     while neurons hardly move, the variation-norm margin later.
