@@ -219,9 +219,10 @@ def _solve_homogeneous(
         if found is None:
             upper, dual = bound_by_shortest(kernel, Z, size, error)
             found = keep_constant(upper, ended, dual)
-    # k(x, x) is a multiple of |x|^2.
-    one = np.eye(1, data.Z.shape[1])
-    mean = float(kernel(one, one)[0, 0]) * data.mean_square
+    mean = data.mean_square
+    if found.status is Status.NOT_SEPARABLE:  # otherwise no remedy is needed
+        one = np.eye(1, data.Z.shape[1])  # k(x, x) is a multiple of |x|^2
+        mean *= float(kernel(one, one)[0, 0])
     return _finish(found, started, contradictions, formula, mean)
 
 
