@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -212,15 +213,10 @@ def _least_variation_norm(
     measure = build_measure(atoms, np.sign(alphas), np.abs(alphas))
     residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
-    norm, lower, status, certified = _judge(
-        norm if reached else np.inf, lower, upper if targets.exact else np.inf, options.tol, ended
-    )
+    upper = upper if targets.exact else np.inf
     return MeasureInterpolation(
-        norm=norm,
-        lower_bound=lower,
+        **_judge(norm if reached else np.inf, lower, upper, options.tol, ended),
         residual=residual,
-        certified=certified,
-        status=status,
         dual=dual,
         seconds=time.monotonic() - started,
         atoms=measure.atoms,
@@ -257,17 +253,12 @@ def _least_kernel_norm(
         dual, norm, lower, upper = size * targets.contradiction, np.inf, np.inf, np.inf
     elif residual > _REACHED * height:
         norm = np.inf
-    norm, lower, status, certified = _judge(
-        norm, lower, upper if targets.exact else np.inf, tol, ended
-    )
+    upper = upper if targets.exact else np.inf
     if not np.isfinite(coefficients / size**2).all():
         raise DataError(_BEYOND)
     return KernelInterpolation(
-        norm=norm / size,
-        lower_bound=lower / size,
+        **_judge(norm / size, lower / size, upper / size, tol, ended),
         residual=residual,
-        certified=certified,
-        status=status,
         dual=dual / size,
         seconds=time.monotonic() - started,
         coefficients=coefficients / size**2,
@@ -276,11 +267,9 @@ def _least_kernel_norm(
     )
 
 
-def _judge(
-    norm: float, lower: float, upper: float, tol: float, ended: Status
-) -> tuple[float, float, Status, bool]:
-    """Both ends, the status, and whether they are certified: the function takes the values to
-    rounding, and that the least norm is no larger for that is proved by `upper`.
+def _judge(norm: float, lower: float, upper: float, tol: float, ended: Status) -> dict[str, Any]:
+    """Both ends, the status, and whether they are certified: that the least norm of a function that
+    takes the very values is no larger is proved by `upper`.
     """
     # Only a function that does not quite pass through the points has a norm below its proved bound.
     if norm < lower * (1 - tol):
@@ -289,4 +278,4 @@ def _judge(
     status, certified = judge_bracket(Bracket(lower, norm), tol, ended=ended)
     if certified and lower < np.inf and Bracket(lower, upper).gap > tol:
         status, certified = Status.STALLED, False
-    return norm, lower, status, certified
+    return {"norm": norm, "lower_bound": lower, "status": status, "certified": certified}
