@@ -192,10 +192,8 @@ class NTKClassifier(ReLUKernelClassifier):
 
     Parameters
     ----------
-    r_w : float, default 1.0
-        Initial scale of the second layer; 0 leaves the kernel of `ReLUKernelClassifier`.
-    r_u : float, default 1.0
-        Initial scale of the first layer.
+    r_w, r_u : float, default 1.0
+        Initial scales of the second and first layer; r_w=0 leaves `ReLUKernelClassifier`.
 
     Examples
     --------

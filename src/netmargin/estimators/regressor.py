@@ -32,19 +32,8 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
         it is multiplied by the root mean square of each target, so that their units do not matter.
     fit_intercept : bool, default True
         Whether the mean of y is taken off first, at no price.
-    bias : bool, default True
-        Whether neurons have a bias.
-    tol : float, default 1e-2
-        Relative gap up to which the status is OPTIMAL, where the search ends; as in
-        `VariationNormClassifier`.
-    time_limit : float, optional
-        Seconds after which the whole of `fit` ends with the best nets so far and a warning.
-    pricing : {"local", "auto", "complete"}
-        Whether and how it is proved that no neuron is missing, as in `VariationNormClassifier`.
-    random_state : int, RandomState or None, default 0
-        Seed of the starts of local search.
-    verbose : bool, default False
-        Whether to show rounds and brackets as they come.
+    bias, tol, time_limit, pricing, random_state, verbose : optional
+        As of `VariationNormClassifier`.
 
     Attributes
     ----------

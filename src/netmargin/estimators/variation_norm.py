@@ -52,12 +52,8 @@ class VariationNormClassifier(MaxMarginClassifier):
 
     Parameters
     ----------
-    C : float or None, default 1.0
-        Cost of a unit of hinge loss, > 0, as in `sklearn.svm.SVC`; None for a hard margin.
-    bias : bool, default True
-        Whether neurons have a bias.
-    class_weight : dict or "balanced", optional
-        Factors of C by label, as in `sklearn.svm.SVC`; not for a hard margin, which has no C.
+    C, bias, class_weight : optional
+        As of `ReLUKernelClassifier`.
     tol : float, default 1e-2
         Relative gap up to which the status is OPTIMAL, where the search ends: of the proved
         bracket, or of the one that local search believes in where nothing better can be proved.
