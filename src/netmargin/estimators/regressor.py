@@ -14,10 +14,10 @@ from ..errors import DataError, Interrupted
 from ..result import Status
 from ..solvers import min_norm_interpolation
 from ..solvers.regularized import f1_squared
-from .variation_norm import draw_seed, merge_samples
+from .variation_norm import SparseNets, merge_samples
 
 
-class VariationNormRegressor(RegressorMixin, BaseEstimator):
+class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
     """The infinitely wide two-layer ReLU net with the least squared loss and variation norm, which
     has few neurons: a lasso over all neurons.
 
@@ -102,22 +102,15 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
         X, values = X[first], values[first]
         self.intercept_ = np.average(values, axis=0, weights=weights) * center
         values = values - self.intercept_
-        options = {
-            "bias": self.bias,
-            "tol": self.tol,
-            "pricing": self.pricing,
-            "seed": draw_seed(self.random_state),
-            "progress": self.verbose,
-        }
+        options = self._read_options()
         vars(self).pop("solutions_", None)
         solutions = []
         for done, target in enumerate(values.T):
             options["time_limit"] = deadline.share(values.shape[1] - done)
             spread = float(np.sqrt(np.average(target**2, weights=weights))) or 1.0
+            price = {"regularization": alpha * spread, "sample_weight": weights}
             solutions.append(
-                f1_squared(
-                    X, target, regularization=alpha * spread, sample_weight=weights, **options
-                )
+                f1_squared(X, target, **price, **options)
                 if alpha > 0
                 else min_norm_interpolation(X, target, norm="l1", **options)
             )
@@ -147,11 +140,6 @@ class VariationNormRegressor(RegressorMixin, BaseEstimator):
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-
-    @property
-    def n_neurons_(self) -> int:
-        """The number of neurons of all nets together."""
-        return sum(len(s.weights) for s in self.solutions_)
 
     def predict(self, X) -> np.ndarray:
         """Values (N,) or (N, k) of inputs X (N, d)."""

@@ -1,6 +1,7 @@
 """The infinitely wide two-layer ReLU net as a classifier of scikit-learn."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -13,17 +14,6 @@ from .classifier import MaxMarginClassifier, one_or_all
 
 _SEEDS = 2**31
 """Seeds of the search are drawn below this."""
-
-
-def draw_seed(random_state) -> int:
-    """A seed of the search from what scikit-learn takes as `random_state`. Raises ArgumentError."""
-    try:
-        return int(check_random_state(random_state).randint(_SEEDS))
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            "random_state must be a whole number from 0 to 2**32 - 1, a RandomState or None; got"
-            f" {random_state!r}"
-        ) from error
 
 
 def merge_samples(
@@ -39,7 +29,35 @@ def merge_samples(
     return first, group, np.bincount(group, weights)
 
 
-class VariationNormClassifier(MaxMarginClassifier):
+class SparseNets:
+    """What the classifier and the regressor of few neurons share."""
+
+    solutions_: list
+
+    @property
+    def n_neurons_(self) -> int:
+        """The number of neurons of all problems together."""
+        return sum(len(s.weights) for s in self.solutions_)
+
+    def _read_options(self: Any) -> dict[str, Any]:
+        """The options of the solvers. Raises ArgumentError for what is no random state."""
+        try:
+            seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                "random_state must be a whole number from 0 to 2**32 - 1, a RandomState or None;"
+                f" got {self.random_state!r}"
+            ) from error
+        return {
+            "bias": self.bias,
+            "tol": self.tol,
+            "pricing": self.pricing,
+            "seed": seed,
+            "progress": self.verbose,
+        }
+
+
+class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     """The best infinitely wide two-layer ReLU net in the variation norm, which has few neurons.
 
     A number C minimizes ||theta||^2 / 2 + C times the hinge losses, `solvers.f1_soft_margin`.
@@ -111,23 +129,12 @@ class VariationNormClassifier(MaxMarginClassifier):
         self.verbose = verbose
 
     @property
-    def n_neurons_(self) -> int:
-        """The number of neurons of all problems together."""
-        return sum(len(s.weights) for s in self.solutions_)
-
-    @property
     def local_gap_(self):
         """The relative gaps that local search believes in, as `gap_`."""
         return one_or_all([s.local_gap for s in self.solutions_])
 
     def _solve(self, X, labels, caps, tol, deadline, before):
-        options = {
-            "bias": self.bias,
-            "tol": tol,
-            "pricing": self.pricing,
-            "seed": draw_seed(self.random_state),
-            "progress": self.verbose,
-        }
+        options = self._read_options()
         weights = np.ones(len(X)) if caps is None else caps
         first, group, merged = merge_samples(X, labels, weights)
         shares = weights / merged[group]
