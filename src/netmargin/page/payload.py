@@ -50,6 +50,16 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class Card:
+    """A training sample that Python chose: its row, its texts, the length of its bar of up to 1."""
+
+    row: int
+    caption: str
+    number: str
+    share: float | None = None
+
+
+@dataclass(frozen=True)
 class Split:
     """The samples of one side of the switch; `key` is "heldout" or "training".
 
@@ -145,22 +155,11 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class DoubtfulLabel:
-    """One of the labels that are most probably wrong: its row among the training samples, the
-    label given and the one suggested, and the probability that it is wrong or its score.
-    """
-
-    row: int
-    caption: str
-    number: str
-
-
-@dataclass(frozen=True)
 class WrongLabels(Section):
     """Which training labels are probably wrong: the worst as cards, and as lines of a table."""
 
     key: str
-    worst: tuple[DoubtfulLabel, ...]
+    worst: tuple[Card, ...]
     lines: tuple[tuple[str, ...], ...]
     count: int
 
@@ -217,16 +216,6 @@ class Change(Section):
 
 
 @dataclass(frozen=True)
-class SupportSample:
-    """One of the heaviest samples: its row, its share of the weight of the heaviest, and texts."""
-
-    row: int
-    share: float
-    percent: str
-    caption: str
-
-
-@dataclass(frozen=True)
 class Support(Section):
     """Section 5, which training samples carry the decision.
 
@@ -239,7 +228,7 @@ class Support(Section):
     rebuilt: str
     next_step: str
     count: int
-    heaviest: tuple[SupportSample, ...]
+    heaviest: tuple[Card, ...]
     curve: Columns = field(metadata=sent("support"))
 
 

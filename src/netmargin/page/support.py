@@ -5,7 +5,7 @@ import torch
 from .facts import Facts
 from .nearest import caption
 from .numbers import count, distance, percent, significant
-from .payload import Certainty, Columns, Support, SupportSample, Tag
+from .payload import Card, Certainty, Columns, Support, Tag
 
 _SHOWN = 24
 """Support vectors with a picture: two rows of a screen."""
@@ -76,9 +76,7 @@ def _draw_curve(cumulative: torch.Tensor, n: int) -> Columns:
     return {"k": [0, *k.tolist(), n], "share": [0.0, *shares.tolist(), 100.0]}
 
 
-def _list_heaviest(
-    facts: Facts, rows: list[int], weights: torch.Tensor
-) -> tuple[SupportSample, ...]:
+def _list_heaviest(facts: Facts, rows: list[int], weights: torch.Tensor) -> tuple[Card, ...]:
     """The heaviest samples, each with the rival of its largest multiplier."""
     assert facts.certificate is not None
     training = facts.training
@@ -94,5 +92,5 @@ def _list_heaviest(
         # A net with one output has one constraint for each sample, without a class.
         text = caption(facts, label, rivals[row] if rivals[row] >= 0 else 1 - label)
         share = weights[row].item()
-        found.append(SupportSample(row, share / largest, percent(share, 1), text))
+        found.append(Card(row, text, percent(share, 1), share / largest))
     return tuple(found)

@@ -11,7 +11,7 @@ from ..label_errors import LabelErrors
 from .facts import Facts
 from .measured import Measured
 from .numbers import count, percent, plural, significant
-from .payload import Certainty, DoubtfulLabel, Tag, WrongLabels
+from .payload import Card, Certainty, Tag, WrongLabels
 
 SHOWN = 50
 """Labels that are shown, the most suspicious ones: what somebody looks through in a minute."""
@@ -56,7 +56,7 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
         for k, (row, labels) in enumerate(zip(worst, named, strict=True))
     )
     cards = tuple(
-        DoubtfulLabel(int(row), f"{given}, rather {other}", _write_number(found, int(row)))
+        Card(int(row), f"{given}, rather {other}", _write_number(found, int(row)))
         for row, (given, other) in zip(worst, named, strict=True)
     )
     number = "how probably it is wrong" if found.count else "its score"
