@@ -206,9 +206,13 @@ def arrays(path: str):
 
 def data(options: argparse.Namespace, *, limit: int | None):
     """Load the samples that the options name. Raises DataError, ArgumentError."""
-    name = data_name(options)
+    return load_data(data_name(options), getattr(options, "split", "train"), limit)
+
+
+def load_data(name: str, split: str, limit: int | None = None):
+    """Load a part of a named data set, or the samples of a file. Raises what `data` raises."""
     if name in datasets.BY_NAME:
-        return datasets.BY_NAME[name](getattr(options, "split", "train"), limit=limit)
+        return datasets.BY_NAME[name](split, limit=limit)
     X, y = arrays(name)
     # Floats as torch's default, the nets' own type; integers may be tokens, and stay.
     X = X.astype("float32") if X.dtype.kind == "f" else X

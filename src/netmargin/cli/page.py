@@ -84,7 +84,11 @@ def run(options: argparse.Namespace) -> None:
     from ..page.runs import read_run
 
     folders = [options.run_folder, *options.compare]
-    _require_distinct(folders)
+    for index, folder in enumerate(folders):
+        if folder.resolve() in [other.resolve() for other in folders[:index]]:
+            raise ArgumentError(
+                f"--compare {folder} names a run that is on the page already. Name another one."
+            )
     runs = {_name_run(folder, folders): read_run(folder) for folder in folders}
     found = next(iter(runs.values()))
     out = options.out or options.run_folder / "page.html"
@@ -105,17 +109,6 @@ def run(options: argparse.Namespace) -> None:
         print(as_json({"path": written.path, "bytes": written.bytes}))
     else:
         print(f"Written: {written.path} ({written.bytes / 1000:,.0f} kB). Open it in a browser.")
-
-
-def _require_distinct(folders: list[Path]) -> None:
-    """Raise ArgumentError for a run that is to be compared with itself."""
-    known = [folder.resolve() for folder in folders]
-    for index, folder in enumerate(known):
-        if folder in known[:index]:
-            raise ArgumentError(
-                f"--compare {folders[index]} names a run that is on the page already. Name another"
-                " one."
-            )
 
 
 def _name_run(folder: Path, folders: list[Path]) -> str:
@@ -183,9 +176,4 @@ def _read_data(options: argparse.Namespace, made_by: dict[str, Any]) -> tuple[An
     name = options.heldout
     if name is None and options.split == "train" and options.data in datasets.BY_NAME:
         name = options.data
-    if name is None:
-        return data, None
-    if name in datasets.BY_NAME:
-        return data, datasets.BY_NAME[name]("test")
-    X, y = inputs.arrays(name)
-    return data, (X.astype("float32") if X.dtype.kind == "f" else X, y)
+    return data, None if name is None else inputs.load_data(name, "test")
