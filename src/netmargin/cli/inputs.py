@@ -8,7 +8,7 @@ import traceback
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -209,7 +209,7 @@ def data(options: argparse.Namespace, *, limit: int | None):
     return load_data(data_name(options), getattr(options, "split", "train"), limit)
 
 
-def load_data(name: str, split: str, limit: int | None = None):
+def load_data(name: str, split: Literal["train", "test"], limit: int | None = None):
     """Load a part of a named data set, or the samples of a file. Raises what `data` raises."""
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](split, limit=limit)
