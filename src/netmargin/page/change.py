@@ -44,7 +44,8 @@ def write_change(facts: Facts) -> Change | None:
         notes=tuple(filter(None, notes)),
         no_proof="" if proved else f"Nothing is proved here: {first.report.no_lower}",
         unit="L2" if facts.inputs is None else facts.inputs.unit,
-        per_input_text=_describe_per_input(facts) if math.isfinite(per_input) else "",
+        inputs="pixels" if facts.noun == "image" else "inputs",
+        scale="range" if facts.noun == "image" else "typical standard deviation",
         flips=write_flips(facts, first, split),
         nets=tuple(_draw_net(facts, linked, several, largest) for linked in known),
         largest=largest,
@@ -189,14 +190,3 @@ def _draw_curve(lower: np.ndarray, upper: np.ndarray, largest: float) -> Columns
     proved = 100 * (lower[None] > steps[:, None]).mean(1)
     flipped = 100 * (upper[None] <= steps[:, None]).mean(1)
     return {"x": steps.tolist(), "proved": proved.tolist(), "flipped": flipped.tolist()}
-
-
-def _describe_per_input(facts: Facts) -> str:
-    """What a size is as a change of every input, with {} where size and percentage stand."""
-    inputs, scale = "inputs", "typical standard deviation"
-    if facts.noun == "image":
-        inputs, scale = "pixels", "range"
-    return (
-        f"A change of L2 length {{}}, spread evenly over all {inputs}, is {{}}% of the {scale} in"
-        " each."
-    )

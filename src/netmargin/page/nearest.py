@@ -20,7 +20,6 @@ def write_nearest(facts: Facts) -> Nearest:
     """Write section 2."""
     return Nearest(
         takeaway={split.key: _describe_near(facts, split) for split in facts.splits},
-        question=f"Which {facts.noun}s lie nearest to the boundary?",
         below={split.key: _limit_counted(split) for split in facts.splits},
     )
 

@@ -130,7 +130,6 @@ class Nearest:
     """
 
     takeaway: dict[str, str]
-    question: str
     below: dict[str, float | None]
 
 
@@ -200,12 +199,13 @@ class Flip:
 class Change(Section):
     """Section 4, how much change the net can stand.
 
-    `per_input` times a size is the percent of the range by which every input changes.
+    `per_input` times a size is the percent of the scale by which all inputs change; 0 for unknown.
     """
 
     no_proof: str
     unit: str
-    per_input_text: str
+    inputs: str
+    scale: str
     flips: tuple[Flip, ...]
     nets: tuple[Radii, ...] = field(metadata=sent("change", "nets"))
     largest: float = field(metadata=sent("change", "largest"))

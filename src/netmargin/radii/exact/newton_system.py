@@ -52,9 +52,8 @@ class NewtonSystem:
                 H[p.place, q.place] = block
                 if p is not q:
                     H[q.place, p.place] = block.T
-            mixed = np.einsum("dp,dp->p", self.XF[d, p.j], _wide(self.SF[d, p.i], self.XF[d, p.j]))
-            mixed += np.einsum("dp,dp->p", _wide(self.XF[d, p.i], self.SF[d, p.j]), self.SF[d, p.j])
-            H[-1, p.place] = p.factor * mixed / 2
+            mixed = self.XF[d, p.j] * self.SF[d, p.i] + self.XF[d, p.i] * self.SF[d, p.j]
+            H[-1, p.place] = p.factor * mixed.sum(0) / 2
         Xd, Sd = at.X[d, d], self.inverse[d, d]
         zero = kinds[-1].place.start
         # A_mu = E - e0 e0', and sigma's is -2 e0 e0'.
@@ -182,8 +181,3 @@ def _longest(*least: float) -> float:
     """The step at which the least of relative eigenvalues reaches -1, cut above a full step."""
     worst = min(least)
     return min(1.0 / STEP, -1.0 / worst) if worst < 0 else 1.0 / STEP
-
-
-def _wide(values: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Repeat one column as often as another matrix has columns."""
-    return np.broadcast_to(values, like.shape) if values.shape[1] == 1 else values
