@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binomtest
 from torch import nn
 
 import netmargin as nm
-from netmargin.margins.heldout import error_interval
 from netmargin.margins.intervals import (
     ERROR,
     INPUT,
@@ -136,7 +136,7 @@ def test_pairing_sees_what_single_intervals_do_not():
     q = np.random.default_rng(0).normal(0.5, 1, 400)
     worse = q.copy()
     worse[np.flatnonzero(q > 0)[:12]] *= -1
-    first, second = (error_interval(int((net <= 0).sum()), 400) for net in (q, worse))
+    first, second = (binomtest(int((net <= 0).sum()), 400).proportion_ci() for net in (q, worse))
     assert second[0] < first[1]
     low, high = difference_intervals(ERROR, [worse, q])[0, 1]
     assert 0 < low < 0.03 < high < 0.06

@@ -20,8 +20,8 @@ from itertools import combinations
 
 import numpy as np
 
-from .heldout import CONFIDENCE
-
+CONFIDENCE = 0.95
+"""Share of data sets whose interval covers the true error, or the true difference."""
 DRAWS = 1999
 """Drawn swaps, or data sets: with the nets as they are, 100 of 2,000 lie beyond the quantile."""
 _AT_ONCE = 5_000_000

@@ -12,17 +12,11 @@ from ..core.records import Table
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
-from ..nets.labels import ClassNames
-from .heldout import error_interval, margin_weighted_error, z_score
 from .input_margins import InputMargins
+from .intervals import CONFIDENCE
 from .quantiles import quantiles
 from .spectral import log_spectral_norm
-from .summary import (
-    describe_certainty,
-    describe_heldout,
-    describe_optimization,
-    describe_samples,
-)
+from .summary import list_rows
 from .table import Margin, MarginTable
 
 NEAR_SUPPORT = 0.01
@@ -178,7 +172,10 @@ class MarginReport(Record):
 
         They hold for samples that the net was not trained on.
         """
-        return error_interval(int((self.q <= 0).sum()), self.n)
+        from scipy.stats import binomtest  # late: scipy.stats takes half a second to load
+
+        found = binomtest(int((self.q <= 0).sum()), self.n).proportion_ci(CONFIDENCE)
+        return float(found.low), float(found.high)
 
     @property
     def z(self) -> float | None:
@@ -187,7 +184,10 @@ class MarginReport(Record):
         On held-out samples it ranks nets as well as the error on one and a half to four times as
         many labels, most where errors are rare. It does not estimate the error. Beyond the papers.
         """
-        return z_score(self.q)
+        # The largest margin may be beyond what float64 can square.
+        q = self.q / (self.q.abs().max() or 1.0)
+        spread = q.std(correction=0).item()
+        return q.mean().item() / spread if spread else None
 
     @property
     def margin_weighted_error(self) -> float | None:
@@ -195,7 +195,9 @@ class MarginReport(Record):
 
         On held-out samples it ranks nets, also those of different kinds. Beyond the papers.
         """
-        return margin_weighted_error(self.q)
+        sizes = self.q.abs() / (self.q.abs().max() or 1.0)
+        total = sizes.sum().item()
+        return sizes[self.q <= 0].sum().item() / total if total else None
 
     @property
     def support(self) -> Tensor:
@@ -240,16 +242,7 @@ class MarginReport(Record):
 
     def _table(self, heldout: "MarginReport | None" = None) -> Table:
         """The rows of `summary`."""
-        names = ClassNames(self.class_names)
-        given = None if heldout is None else (heldout.q, heldout.labels)
-        rows = [
-            *describe_samples(self.q, self.log10_mean_loss, self.loss),
-            *describe_certainty(self.margins, self.q, self.labels, names),
-            *describe_heldout(self.q, given, names),
-            *describe_optimization(
-                self.q, self.margins, self.homogeneity, self.loss, self.log_loss
-            ),
-        ]
+        rows = list_rows(self, heldout)
         return Table(f"Margins of {self.n:,} samples", rows, warning=self.warning)
 
     def __getstate__(self) -> dict:

@@ -1,19 +1,17 @@
 """A report in plain words: how sure the net is of its data, and how far optimization has come."""
 
 import math
-from collections.abc import Mapping
+from typing import Any
 
-from torch import Tensor
+import torch
 
 from ..core.records import Cell, Certainty, Row, number
-from ..homogeneity import Homogeneity
-from ..losses import Loss
 from ..nets.labels import ClassNames
 from .blockers import group_blockers
-from .heldout import error_interval, margin_weighted_error, worst_classes, z_score
 from .quantiles import quantile_names
-from .table import Margin
 
+_SHOWN_CLASSES = 3
+"""Classes that a line about the largest errors names."""
 _SHOWN_LAYERS = 4
 """Layers whose names a line shows."""
 _PLAIN_EXPONENT = 300
@@ -25,27 +23,28 @@ _EQUAL = 1e-9
 """Relative difference below which two normalized margins are shown once."""
 
 
-def describe_samples(q: Tensor, log10_loss: float, loss: Loss) -> list[Row]:
-    """Rows on the samples of a report: error and loss, and what a margin is."""
+def list_rows(report: Any, heldout: Any) -> list[Row]:
+    """The rows of a `MarginReport`, and of one on held-out samples or None."""
     return [
-        ("error", _measured(f"{100 * (q <= 0).double().mean():.2f}% of {len(q):,} samples")),
+        ("error", _measured(f"{100 * report.error:.2f}% of {report.n:,} samples")),
         (
-            f"mean {loss.name} loss",
-            _measured(f"{_show_loss(log10_loss)}, log10 {log10_loss:.3f}"),
+            f"mean {report.loss.name} loss",
+            _measured(f"{_show_loss(report.log10_mean_loss)}, log10 {report.log10_mean_loss:.3f}"),
         ),
         "The margin of a sample is the score of its class, before any softmax, minus the best other"
         " score (with one output: the score times the label, 1 or -1); negative where it is wrong.",
+        *_describe_certainty(report),
+        *_describe_heldout(report, heldout),
+        *_describe_optimization(report),
     ]
 
 
-def describe_certainty(
-    rows: Mapping[str, Margin], q: Tensor, labels: Tensor | None, names: ClassNames
-) -> list[Row]:
-    """Rows on the input margins of a net, and its errors by class, on its samples."""
+def _describe_certainty(report: Any) -> list[Row]:
+    """Rows on the input margins of a net, and its errors by class."""
     found: list[Row] = [
         ("HOW SURE THE NET IS OF THESE SAMPLES  (how far they lie from where its answer changes)",)
     ]
-    quantiles = rows["input"].quantiles()
+    quantiles = report.margins["input"].quantiles()
     if quantiles is None:
         found.append(("distance to the boundary", "not measured: input_margins=True"))
     else:
@@ -53,22 +52,22 @@ def describe_certainty(
             (f"distance to the boundary, {name} quantile", (number(value), Certainty.ESTIMATED))
             for name, value in zip(quantile_names(), quantiles, strict=True)
         ]
+        exceeds = "" if report.error < _FITS else ", which this net exceeds"
         found.append(
             "A quarter of the samples turn to another class when they are moved by the 25% quantile"
             " in the worst direction, in the units of the inputs: an estimate by slopes, no"
             " guarantee. On training data it compares only nets of one architecture, trained in one"
-            f" way, that both fit them (error below 1%{_too_many(q)})."
+            f" way, that both fit them (error below 1%{exceeds})."
         )
-    return found + _list_class_errors(q, labels, names)
+    return found + _list_class_errors(report, report.class_names)
 
 
-def describe_heldout(
-    own: Tensor, heldout: tuple[Tensor, Tensor | None] | None, names: ClassNames
-) -> list[Row]:
+def _describe_heldout(report: Any, heldout: Any) -> list[Row]:
     """Rows on margins and labels of held-out samples, or on why they should be given."""
-    q, labels = heldout or (own, None)
-    wrong, z, weighted = int((q <= 0).sum()), z_score(q), margin_weighted_error(q)
-    low, high = error_interval(wrong, len(q))
+    q = heldout or report
+    interval = f"{q.error_interval[0]:.2%} to {q.error_interval[1]:.2%} (95%)"
+    new: Row = ("error of new data", interval)
+    z: Row = ("z = mean margin / standard deviation", _measured(number(q.z)))
     found: list[Row] = [
         ("ON HELD-OUT SAMPLES  (this is what compares nets, all measured on the same samples)",)
     ]
@@ -78,15 +77,16 @@ def describe_heldout(
             "Not given. Measure labelled samples that the net was not trained on, 200 or more, and"
             " give report.summary(heldout=nm.measure(model, heldout)) to compare this net with"
             " others. If the samples above are such:",
-            ("error of new data", f"{low:.2%} to {high:.2%} (95%)"),
-            ("z = mean margin / standard deviation", _measured(number(z))),
+            new,
+            z,
         ]
+    weighted = heldout.margin_weighted_error
     return [
         *found,
-        ("error", _measured(f"{100 * wrong / len(q):.2f}% of {len(q):,}")),
-        ("error of new data", f"{low:.2%} to {high:.2%} (95%)"),
-        *_list_class_errors(q, labels, names),
-        ("z = mean margin / standard deviation", _measured(number(z))),
+        ("error", _measured(f"{100 * heldout.error:.2f}% of {heldout.n:,}")),
+        new,
+        *_list_class_errors(heldout, report.class_names),
+        z,
         "Larger is better. It tells nets apart as the error on one and a half to four times as many"
         " labels would; it is neither an error rate nor a test statistic.",
         (
@@ -99,24 +99,20 @@ def describe_heldout(
     ]
 
 
-def describe_optimization(
-    q: Tensor, rows: Mapping[str, Margin], homogeneity: Homogeneity, loss: Loss, log_loss: float
-) -> list[Row]:
-    """Rows on the normalized margins of a net, and on what keeps others from being defined.
-
-    `log_loss` is the natural log of the summed loss.
-    """
+def _describe_optimization(report: Any) -> list[Row]:
+    """Rows on the normalized margins of a net, and on what keeps others from being defined."""
+    rows, homogeneity = report.margins, report.homogeneity
     found: list[Row] = [
         (
             "HOW FAR OPTIMIZATION HAS COME  (to follow one net while it trains; it does not compare"
             " nets)",
         ),
-        ("smallest margin, q_min", _measured(f"{q.min().item():.6g}")),
+        ("smallest margin, q_min", _measured(f"{report.q_min:.6g}")),
     ]
-    wrong = int((q <= 0).sum())
+    wrong = int((report.q <= 0).sum())
     if wrong:
         found.append(
-            f"Wrong samples: {wrong} of {len(q)}, and this is the worst of them. Until all are"
+            f"Wrong samples: {wrong} of {report.n}, and this is the worst of them. Until all are"
             " right, follow the loss, or the quantiles over all samples: report.margins.frame()."
         )
     if all(rows[name].smoothed is None for name in ("global", "layers", "partial", "quasi")):
@@ -130,15 +126,15 @@ def describe_optimization(
             "The quotients of q_min by what the size of the weights explains (report.margins) are"
             " negative until then, and say little. Held-out samples say if more training helps."
         )
-        found += _describe_order(rows, homogeneity)
+        found += _describe_order(report)
     else:
         found.append(
             "Larger weights stretch all margins without changing one answer, so it is divided by"
             " what their size explains. Compare each quotient with its own value earlier in the"
             " same training: it is to rise."
         )
-        found += _list_quotients(rows, homogeneity)
-        found += [_explain_smoothed(loss, log_loss), *_describe_order(rows, homogeneity)]
+        found += _list_quotients(report)
+        found += [_explain_smoothed(report), *_describe_order(report)]
     found += [f"note: {note}" for note in homogeneity.notes]
     if rows["global"].value is None and homogeneity.blockers:
         found.append(
@@ -149,8 +145,9 @@ def describe_optimization(
     return found
 
 
-def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[Row]:
+def _list_quotients(report: Any) -> list[Row]:
     """The normalized margins, in words of one who has not read the papers."""
+    rows, homogeneity = report.margins, report.homogeneity
     whole, quasi = rows["global"].value, rows["quasi"].value
     power = homogeneity.order or "L"
     words = {
@@ -183,14 +180,14 @@ def _list_quotients(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
     return found
 
 
-def _explain_smoothed(loss: Loss, log_loss: float) -> str:
+def _explain_smoothed(report: Any) -> str:
     """What the smoothed margin is, and why it is negative where it is."""
     text = (
         "Smoothed: computed from the loss, so that all samples count, the nearest ones most; never"
         " above the smallest margin. Once positive, and over the norm of all weights, it never"
         " falls along gradient flow; in SGD it rises on the whole."
     )
-    at_boundary = loss.log_sum([0.0])
+    at_boundary, log_loss = report.loss.log_sum([0.0]), report.log_loss
     if log_loss > at_boundary:
         one, total = (_show_loss(found / math.log(10)) for found in (at_boundary, log_loss))
         text += (
@@ -200,13 +197,13 @@ def _explain_smoothed(loss: Loss, log_loss: float) -> str:
     return text
 
 
-def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> list[Row]:
+def _describe_order(report: Any) -> list[Row]:
     """What happens to the scores when the weights are doubled, and how exactly that holds."""
-    order = homogeneity.order
+    homogeneity, order = report.homogeneity, report.homogeneity.order
     if order is None:
         return []
     scaling = [name for name, exponent in homogeneity.groups.items() if exponent > 0]
-    if rows["global"].applies:
+    if report.margins["global"].applies:
         but = ", except the biases that the note names," * bool(homogeneity.ignored)
         which = f"all weights{but}"
     else:
@@ -222,17 +219,20 @@ def _describe_order(rows: Mapping[str, Margin], homogeneity: Homogeneity) -> lis
     return [text]
 
 
-def _list_class_errors(q: Tensor, labels: Tensor | None, names: ClassNames) -> list[Row]:
-    """A row on the classes with the largest error, none where all samples are right."""
+def _list_class_errors(report: Any, class_names: Any) -> list[Row]:
+    """A row on the classes with the largest shares of errors; none where all samples are right."""
+    if report.labels is None:
+        return []
+    counts = torch.bincount(report.labels)
+    wrong = torch.bincount(report.labels[report.q <= 0], minlength=len(counts))
+    order = torch.argsort(wrong / counts.clamp(min=1), descending=True, stable=True)
+    names = ClassNames(class_names)
     shown = [
-        f"{names.of(label)}: {wrong} of {count}" for label, wrong, count in worst_classes(q, labels)
+        f"{names.of(label)}: {wrong[label]} of {counts[label]}"
+        for label in order[:_SHOWN_CLASSES].tolist()
+        if wrong[label]
     ]
     return [("classes with most errors", ", ".join(shown))] if shown else []
-
-
-def _too_many(q: Tensor) -> str:
-    """Words behind the largest error at which input margins compare nets, where it is exceeded."""
-    return "" if (q <= 0).double().mean() < _FITS else ", which this net exceeds"
 
 
 def _show_loss(log10_loss: float) -> str:
