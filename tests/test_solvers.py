@@ -27,7 +27,6 @@ from netmargin.solvers.columns.master import Constraints
 from netmargin.solvers.columns.polish import polish_neurons
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
-from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 
 
 def random_problem(seed: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -260,17 +259,6 @@ def test_extreme_scales_neither_overflow_nor_vanish(factor):
     assert linear_max_margin(X, y).status is not Status.STALLED
 
 
-@pytest.mark.parametrize("factor", [1e-12, 1e-3, 1e12])
-def test_answers_scale_with_the_data(factor):
-    X, y = random_problem(1, 3)
-    one, scaled = f1_max_margin(X, y, bias=False), f1_max_margin(factor * X, y, bias=False)
-    assert scaled.margin == pytest.approx(factor * one.margin, rel=1e-6)
-    assert scaled.rounds == one.rounds
-    assert f2_max_margin(factor * X, y, bias=False).margin == pytest.approx(
-        factor * f2_max_margin(X, y, bias=False).margin, rel=1e-6
-    )
-
-
 def test_local_pricing_claims_no_proof_and_brackets_the_optimum():
     X, y = random_problem(5, 3)
     exact, local = f1_max_margin(X, y), f1_max_margin(X, y, pricing="local")
@@ -307,18 +295,8 @@ def test_parity_above_rank_4(k, d, bias):
     assert solution.margin == pytest.approx(exact / 2, rel=2e-6)
 
 
-def test_branch_and_bound_equals_the_arrangement_and_is_valid_when_cut_short():
+def test_branch_and_bound_is_valid_when_cut_short():
     random = np.random.default_rng(0)
-    for trial in range(40):
-        D, n = int(random.integers(1, 5)), int(random.integers(1, 16))
-        Z, c = random.normal(size=(n, D)), random.normal(size=n)
-        Z, c = (np.round(Z), np.round(2 * c)) if trial % 2 else (Z, c)
-        exact = Arrangement(Z).price_neurons(c).upper_bound
-        tree = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-9)
-        assert tree.upper_bound() >= exact * (1 - 1e-9)
-        tree.grow(nodes=np.inf, deadline=np.inf)
-        assert tree.upper_bound() == pytest.approx(exact, rel=1e-8, abs=1e-12)
-        assert np.maximum(tree.directions @ Z.T, 0) @ c == pytest.approx(tree.values)
     Z, c = random.normal(size=(60, 6)), random.normal(size=60)
     tree, bounds = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-6), []
     U = random.normal(size=(200_000, 6))
@@ -424,17 +402,6 @@ def test_squared_relu():
     line = f1_max_margin([[1.0], [-1.0]], [1, 1], bias=False, power=2)  # half the mass on each side
     assert (line.margin, line.certified) == (pytest.approx(0.5), True)
     random = np.random.default_rng(0)
-    U = random.normal(size=(200_000, 3))
-    for trial in range(30):
-        D, n = int(random.integers(1, 4)), int(random.integers(1, 10))
-        Z, c = random.normal(size=(n, D)), random.normal(size=n)
-        Z = np.round(Z) if trial % 2 else Z
-        directions = U[:, :D] / np.linalg.norm(U[:, :D], axis=1, keepdims=True)
-        search = np.abs(np.maximum(directions @ Z.T, 0) ** 2 @ c).max()
-        found = Arrangement(Z, power=2).price_neurons(c).upper_bound
-        assert search <= found + 1e-10
-        assert found == pytest.approx(search, rel=0.03, abs=1e-10)
-        assert found <= bound_by_relaxation(Z, c, power=2) * (1 + 1e-9)
     X = random.normal(size=(30, 2))
     y = np.sign(X[:, 0] * X[:, 1])
     solution = f1_max_margin(X, y, power=2)
@@ -530,21 +497,6 @@ def test_wide_nets_have_the_tangent_kernel():
     )
 
 
-def test_interruption_returns_the_best_bracket_so_far(monkeypatch):
-    X, y = random_problem(2, 3)
-
-    def stop(self, rounds, *_):
-        if rounds == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("netmargin.core.progress.Progress.draw", stop)
-    cut = f1_max_margin(X, y)
-    monkeypatch.undo()
-    whole = f1_max_margin(X, y)
-    assert (cut.status, cut.certified) == (Status.INTERRUPTED, False)
-    assert 0 <= cut.margin <= whole.margin * (1 + 1e-6) <= cut.upper_bound * (1 + 2e-6)
-
-
 def test_progress_reaches_a_log(capsys, monkeypatch):
     monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", 0.0)
     f1_max_margin([[1.0], [-1.0]], [1, -1], progress=True)
@@ -565,13 +517,6 @@ def test_leaves_at_the_limit_of_precision_end():
     solution = f1_max_margin(X, [1, 1, -1, 1, -1])
     assert solution.certified
     assert solution.margin <= solution.upper_bound
-
-
-def test_separable_data_of_very_different_sizes_are_not_called_inseparable():
-    for size in (1e8, 1e9, 1e11):
-        solution = f1_max_margin([[0.0], [size]], [1, -1])
-        assert solution.status is not Status.NOT_SEPARABLE
-        assert solution.margin <= 0.5 <= solution.upper_bound * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -595,47 +540,6 @@ def test_neurons_of_a_wrong_shape_are_refused():
         f1_max_margin([[1.0], [2.0]], [0, 1], neurons=[[1.0]])
     with pytest.raises(nm.DataError, match="neurons hold NaN"):
         f1_max_margin([[1.0], [2.0]], [0, 1], neurons=[[1.0, np.nan]])
-
-
-def test_relaxed_bound_is_valid_and_not_vacuous():
-    random = np.random.default_rng(0)
-    ratios = []
-    for _ in range(30):
-        Z, c = random.normal(size=(9, 3)), random.normal(size=9)
-        exact, bound = Arrangement(Z).price_neurons(c).upper_bound, bound_by_relaxation(Z, c)
-        assert bound >= exact * (1 - 1e-9)
-        ratios.append(bound / exact)
-    assert np.median(ratios) < 2
-
-
-def test_complete_pricing_beats_dense_search():
-    random = np.random.default_rng(1)
-    for dimension in (2, 3, 4):
-        for n in (1, 3, 7):
-            Z, c = random.integers(-1, 2, size=(n, dimension)).astype(float), random.normal(size=n)
-            U = random.normal(size=(200_000, dimension))
-            U /= np.linalg.norm(U, axis=1, keepdims=True)
-            search = np.abs(np.maximum(U @ Z.T, 0) @ c).max()
-            found = Arrangement(Z).price_neurons(c)
-            assert search <= found.upper_bound + 1e-12
-            assert found.upper_bound == pytest.approx(search, rel=0.02, abs=1e-12)
-            if len(found.values):
-                assert np.maximum(found.directions @ Z.T, 0) @ c == pytest.approx(
-                    found.values, abs=1e-12
-                )
-
-
-def test_a_time_limit_returns_a_valid_bracket():
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(60, 2)), random.choice([-1, 1], 60)
-    hurried = f1_max_margin(X, y, time_limit=0.0)
-    assert hurried.status is Status.TIME_LIMIT
-    assert not hurried.certified
-    assert (
-        hurried.margin
-        <= f1_max_margin(X, y).margin * (1 + 1e-6)
-        <= hurried.upper_bound * (1 + 1e-5)
-    )
 
 
 def test_a_time_limit_reaches_the_enumeration_of_the_arrangement(monkeypatch):

@@ -149,9 +149,14 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
         if power == 1 or prover.exact:
             assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
         tree = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-9)
+        shown = [found]
         if power == 1 and D <= MAX_RANK:
             tree.grow(nodes=20_000, deadline=np.inf)
             assert tree.upper_bound() == pytest.approx(best, rel=1e-8, abs=1e-12)
+            shown.append(tree)
+        for neurons in shown:
+            attained = np.maximum(neurons.directions @ Z.T, 0.0) ** power @ c
+            assert attained == pytest.approx(neurons.values, abs=1e-12)
 
 
 def test_every_cell_of_four_hyperplanes_is_visited():
@@ -416,7 +421,7 @@ def test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket
     """(0, 1) and (size, 1): one neuron each, so that the margin is about 1/2, which weights on the
     small sample alone do not refute.
     """
-    for size in (1e9, 1e11):
+    for size in (1e8, 1e9, 1e11):
         solution = f1_max_margin([[0.0], [size]], [1, -1])
         assert solution.status is not Status.NOT_SEPARABLE
         assert solution.margin <= 0.5 <= solution.upper_bound * (1 + 1e-9)

@@ -143,67 +143,6 @@ def test_ctrl_c_ends_a_fit(monkeypatch):
     assert len(calls) == 1
 
 
-K = nm.kernels.arc_cosine(X[:150])
-STOPPED = {
-    # name: the ends of the bracket, lower first, of a solution with this time limit
-    "f1_max_margin": (
-        lambda limit: solvers.f1_max_margin(X[:60, :2], SIGNS[:60], time_limit=limit),
-        "margin",
-        "upper_bound",
-    ),
-    "f1_soft_margin": (
-        lambda limit: solvers.f1_soft_margin(X[:60, :2], SIGNS[:60], time_limit=limit),
-        "lower_bound",
-        "objective",
-    ),
-    "f1_logistic": (
-        lambda limit: solvers.f1_logistic(
-            X[:60, :2], SIGNS[:60], regularization=0.01, time_limit=limit
-        ),
-        "lower_bound",
-        "objective",
-    ),
-    "kernel_max_margin": (
-        lambda limit: solvers.kernel_max_margin(K, SIGNS[:150], time_limit=limit),
-        "margin",
-        "upper_bound",
-    ),
-    "kernel_soft_margin": (
-        lambda limit: solvers.kernel_soft_margin(K, SIGNS[:150], time_limit=limit),
-        "lower_bound",
-        "objective",
-    ),
-    "f2_max_margin": (
-        lambda limit: solvers.f2_max_margin(X[:150], SIGNS[:150], time_limit=limit),
-        "margin",
-        "upper_bound",
-    ),
-    "ntk_max_margin": (
-        lambda limit: solvers.ntk_max_margin(X[:150], SIGNS[:150], time_limit=limit),
-        "margin",
-        "upper_bound",
-    ),
-    "narrow_max_margin": (
-        lambda limit: solvers.narrow_max_margin(X[:5, :2], SIGNS[:5], 2, time_limit=limit),
-        "margin",
-        "upper_bound",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", STOPPED)
-def test_a_stopped_search_has_a_valid_bracket_and_says_so(name):
-    solve, low, high = STOPPED[name]
-    stopped, solved = solve(0), solve(None)
-    assert stopped.status is Status.TIME_LIMIT
-    assert not stopped.certified
-    assert stopped.gap > solved.gap or solved.status is Status.NOT_SEPARABLE
-    assert solved.certified
-    slack = 1e-9 * abs(getattr(solved, high))
-    assert getattr(stopped, low) <= getattr(solved, high) + slack
-    assert getattr(solved, low) <= getattr(stopped, high) + slack
-
-
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_net_that_separates_nothing_yet_is_the_best_so_far(power, bias):
