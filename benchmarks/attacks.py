@@ -110,7 +110,3 @@ def _compare(trained: Trained) -> None:
             "images on which another attack was nearer: "
             + ", ".join(f"{i} ({nearest[i] / ours[i]:.4f})" for i in nearer)
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -98,7 +98,3 @@ def _print(title: str, found: Compared) -> None:
         f" ({found.seconds:.2f} s against {found.radius_seconds:.1f} s)",
         flush=True,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -58,7 +58,3 @@ def main() -> None:
             f" {solved[largest].seconds / theirs:16.1f}",
             flush=True,
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -64,7 +64,3 @@ def main() -> None:
             values = np.array([row[key] for row in rows])
             error = values.std(ddof=1) / len(values) ** 0.5
             print(f"{key:26} {values.mean():6.2f} +- {error:.2f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -96,7 +96,3 @@ def _show(method: str, lower: np.ndarray, upper: np.ndarray, seconds: float) -> 
         f" {seconds / len(lower):15.4f}",
         flush=True,
     )
-
-
-if __name__ == "__main__":
-    main()
