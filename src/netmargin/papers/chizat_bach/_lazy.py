@@ -1,7 +1,4 @@
-"""The lazy regime, in which nets whose neurons hardly move are linear in their movement.
-
-They approach the max margin of the tangent kernel first.
-"""
+"""The lazy regime: nets whose neurons hardly move approach the tangent margin first."""
 
 import numpy as np
 

@@ -54,9 +54,7 @@ def make_figure(id: str, name: str, label: str, *, logarithmic: bool = False, **
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Measure the shares of new samples that both nets misclassify after `steps` iterations, each
-    with `width` neurons.
-    """
+    """Measure the shares of new samples that both nets misclassify, with `width` neurons each."""
     given = {**settings, **run}
     n, seed, width, steps = (given[name] for name in ("n", "seed", "width", "steps"))
     X, y = clusters(n + given["tested"], given["d"], k=3, seed=seed)
@@ -71,9 +69,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def larger_half(name: str, rows: list[Row]) -> Check:
-    """Check that both layers err less than the output layer over the larger half of the values, in
-    the mean by more than two standard errors.
-    """
+    """Check that both layers err less over the larger half of values, by two standard errors."""
     values, both = tabulate(rows, "both_layers", name)
     half = slice(len(values) // 2, None)
     both, output = both[:, half], tabulate(rows, "output_layer", name)[1][:, half]

@@ -18,9 +18,7 @@ def round_values(values: np.ndarray) -> list[float]:
 
 
 def draw_classifier(axis, row: Row, values: list[float], dashed: list[float] | None = None) -> None:
-    """Draw the regions of a classifier with their boundary, that of another one dashed, and the
-    samples.
-    """
+    """Draw the regions of a classifier, the boundary of another one dashed, and the samples."""
     grids = [np.array(v) for v in (values, dashed) if v is not None]
     count = round(len(values) ** 0.5)
     ticks, colours = np.linspace(-0.5, 0.5, count), ["#f6cdb4", "#ffffff", "#bcd9ec"]

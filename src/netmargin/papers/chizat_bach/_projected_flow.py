@@ -105,10 +105,7 @@ def projected_flow(
 
 
 class _FlowField:
-    """The velocity of directions, (N, moving) unit rows, and of log masses, (N,), in one vector.
-
-    Raises TimeoutError after `most` evaluations.
-    """
+    """The velocity of unit directions and of log masses; TimeoutError after `most` calls."""
 
     def __init__(self, data: SolverData, atoms: np.ndarray, power: int, loss: Loss, most: int):
         self._data, self._power, self._loss, self._left = data, power, loss, most

@@ -1,6 +1,4 @@
-"""Claims of Chizat and Bach 2020 on the dynamics: rates of the magnitudes and the output layer,
-projected flow, balance, growth.
-"""
+"""Claims of Chizat and Bach 2020 on the dynamics: rates, projected flow, balance, growth."""
 
 import math
 from functools import partial
@@ -19,9 +17,7 @@ from ._instances import PAPER
 
 
 def _draw_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
-    """Draw features of up to 40 fixed neurons on up to 11 samples; in every fourth trial one neuron
-    and one sample.
-    """
+    """Draw up to 40 fixed neurons on up to 11 samples; one of each in every fourth trial."""
     random, n, m = trial.random, 1, 1
     # One neuron and one sample leave nothing to average: there the bounds on a step are attained.
     if trial.number % 4 != 3:
@@ -32,9 +28,7 @@ def _draw_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
-    """Draw features of 2 to 4 neurons on 1 to 3 samples with a large margin, for which the
-    propositions promise something after some hundred steps.
-    """
+    """Draw 2 to 4 neurons on 1 to 3 samples of large margin: soon the propositions promise some."""
     random, n, m = trial.random, 1 + trial.number % 3, 2 + trial.number % 3
     y = np.where(random.random(n) < 0.5, -1, 1)
     z = random.uniform(-1, 1, (n, m))
@@ -92,9 +86,7 @@ def _() -> Finding:
 
 
 def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
-    """Compare the best margin of a run so far with the promised one, at every step that promises a
-    positive margin.
-    """
+    """Compare the best margin so far with every positive one that is promised."""
     promised = run.proved - share * (run.optimum - run.guarantee)
     # A promise of less than 0 holds of itself, and would count as an instance.
     says = promised > 0
@@ -131,10 +123,7 @@ def _smooth_margin(q: torch.Tensor, exponential: bool) -> torch.Tensor:
 
 
 def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> np.ndarray:
-    """Compute the relative errors of (11) and (12).
-
-    whole : J' of nu_t, as it should be; else that of nu_bar_t, as printed.
-    """
+    """Relative errors of (11) and (12), with J' of nu_t where `whole`, else as printed."""
     random, m = trial.random, 12
     # Neurons of size 4 give the measure a mass far from 1, so that J' of nu and of nu_bar differ.
     X = torch.tensor(np.hstack([random.normal(size=(6, 2)), np.ones((6, 1))]))

@@ -1,6 +1,4 @@
-"""Claims of Chizat and Bach 2020 on the limit: the F_1 margin, slackness, equivalent norms,
-generalization.
-"""
+"""Claims of Chizat and Bach 2020 on the limit: F_1 margin, slackness, norms, generalization."""
 
 import math
 from typing import Any

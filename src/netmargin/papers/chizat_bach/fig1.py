@@ -1,6 +1,4 @@
-"""Figure 1: decision boundaries of training both layers and the output layer, on four training sets
-in the plane.
-"""
+"""Figure 1: decision boundaries of training both layers and the output layer, in the plane."""
 
 from pathlib import Path
 

@@ -1,6 +1,4 @@
-"""Figure 2 (d): the F_1 margin against the number of neurons, with the band in which the optimum is
-proved to lie.
-"""
+"""Figure 2 (d): the F_1 margin against the number of neurons, with the proved band of gamma_1."""
 
 from pathlib import Path
 
@@ -14,9 +12,7 @@ from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Measure the margins of nets of all widths on one sample, and gamma_1 by the solver, with its
-    proved bound.
-    """
+    """Measure margins of nets of all widths on one sample, and bracket gamma_1 by the solver."""
     X, y = clusters(settings["n"], settings["d"], k=3, seed=run["seed"])
     widths, steps, seeds = settings["m"], settings["steps"], (run["seed"],)
     runs = train_both_layers(X, y, width=widths, steps=steps, seeds=seeds, progress=False)
@@ -30,9 +26,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def draw(settings: Settings, rows: list[Row]):
-    """Draw the mean margin over samples (thick) with the mean of gamma_1 and what is proved of it;
-    beside it every sample by itself.
-    """
+    """Draw mean margins with what is proved of gamma_1; beside them every sample by itself."""
     drawn, ((means, samples),) = open_canvas(2)
     margins, found, proved = _collect(rows)
     best, bound, widths = found.mean(), proved.mean(), settings["m"]

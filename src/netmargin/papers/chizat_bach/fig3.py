@@ -1,6 +1,4 @@
-"""Figure 3: a net with a large start, first at the max margin of its tangent kernel, in the end at
-that of F_1.
-"""
+"""Figure 3: a net with a large start: first the max margin of its tangent kernel, then of F_1."""
 
 from pathlib import Path
 
@@ -21,9 +19,7 @@ shares that `lazy` and `rich` ask for.
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Evaluate the classifiers at the snapshots on a grid, their share of the tangent kernel's
-    largest margin, and their share of the F_1 margin.
-    """
+    """Evaluate snapshots on a grid, with their shares of the tangent and the F_1 margin."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     scale, times = settings["scale"], settings["times"]
     runs = train_both_layers(

@@ -1,6 +1,4 @@
-"""Figure 4: a slice of the velocity field of a neuron, and the set |a| = |b| that it never
-leaves.
-"""
+"""Figure 4: a slice of a neuron's velocity field, and the set |a| = |b| that it never leaves."""
 
 from pathlib import Path
 
@@ -13,11 +11,7 @@ from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Evaluate grad F'(a, b) for a = alpha u with a direction u, at a net in training.
-
-    The field is (b s(alpha), relu(alpha) s) on a grid of (alpha, b). With it comes
-    | |a_j| - |b_j| | of the net's neurons, divided by the larger of both.
-    """
+    """Evaluate grad F' for a = alpha u on a grid of (alpha, b), and | |a_j| - |b_j| | in training."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     snapshot = train_both_layers(
         X,

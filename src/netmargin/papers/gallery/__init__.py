@@ -1,3 +1,1 @@
-"""The engine of the figures: what a figure is, its runs side by side, its files, and the page that
-shows them all.
-"""
+"""The engine of the figures: what a figure is, its runs, its files, and the page of all of them."""

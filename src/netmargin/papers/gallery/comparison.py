@@ -8,10 +8,7 @@ from .figure import Row
 
 
 def tabulate(rows: list[Row], name: str, by: str) -> tuple[list[Any], np.ndarray]:
-    """The values of the parameter `by`, and the result `name` as an array (seeds, values, ...).
-
-    A result that is None becomes NaN.
-    """
+    """The values of the parameter `by`, and a result (seeds, values, ...), with NaN for None."""
     values = sorted({row[by] for row in rows})
     found = [[row[name] for row in rows if row[by] == value] for value in values]
     return values, np.array(found, dtype=np.float64).swapaxes(0, 1)

@@ -1,6 +1,4 @@
-"""The definition of a figure or table of a paper: settings per scale, the runs it is made of, how
-they are drawn, and what they should show.
-"""
+"""The definition of a figure or table of a paper, from its settings per scale to its checks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

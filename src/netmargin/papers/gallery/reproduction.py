@@ -206,10 +206,7 @@ def read_numbers(known: Figure, scale: str, out: str | Path) -> dict | None:
 
 
 def _write_table(rows: list[Row]) -> str:
-    """Write the columns that hold a number or a word in every row as CSV.
-
-    Curves do not fit into a table; they are in the JSON file.
-    """
+    """Write the columns of numbers and words as CSV; curves are in the JSON file."""
     columns = [
         name for name in rows[0] if not any(isinstance(row[name], list | dict) for row in rows)
     ]

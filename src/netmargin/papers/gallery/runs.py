@@ -94,11 +94,10 @@ def _read(file: Path) -> Row | None:
 
 
 def _definition(value: Any, seen: list) -> str:
-    """The code of a function or class of the papers' folders and of all that it refers to there,
-    constants included.
+    """The code of a function or class of the papers' folders and of all that it refers to there.
 
-    The library outside these folders is left out: its results are held by tests, and a hash that
-    covered it would throw away hours of computing with every release.
+    The library outside is left out: its results are held by tests, and a hash that covered it would
+    throw away hours of computing with every release.
     """
     if isinstance(value, dict):
         return "".join(f"{key!r}: {_definition(item, seen)}" for key, item in value.items())
@@ -121,9 +120,7 @@ def _definition(value: Any, seen: list) -> str:
 
 @functools.cache
 def _read_syntax(value: Any) -> str:
-    """The code of a function or class as its syntax tree has it: layout and docstrings are left
-    out, so that they can change without computing all runs again; read once, for hundreds of runs.
-    """
+    """The code of a function or class by its syntax tree: without layout and docstrings."""
     tree = _parse_module(value.__module__)
     if inspect.isclass(value):
         found = [n for n in ast.walk(tree) if getattr(n, "name", "") == value.__name__]

@@ -18,10 +18,9 @@ def sweep(
 ) -> Iterator[tuple[str, NetmarginError | None]]:
     """Compute the runs of figures, each once, and name each figure when it is ready, or failed.
 
-    The last runs of a figure leave no process without work, as they do where figures are computed
-    one after the other. A run that fails fails its figures; all others are computed. Runs that
-    figures need are computed with them. Raises WorkerKilledError, Interrupted, or CheckpointError
-    where `out` cannot be written or workers write elsewhere; what is done is kept.
+    All runs together leave no process without work. A run that fails fails its figures; all others
+    are computed, and runs that figures need with them. Raises WorkerKilledError, Interrupted, or
+    CheckpointError where `out` cannot be written or workers write elsewhere; what is done is kept.
     """
     own = {id: plan_runs(id, scale, out) for id in ids}
     needed = {id: plan_runs(figure(id).needs, scale, out) if figure(id).needs else [] for id in ids}

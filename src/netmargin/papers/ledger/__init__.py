@@ -1,3 +1,1 @@
-"""The engine of the claims: what a claim is, the instances it is examined on, the ledger of all of
-them.
-"""
+"""The engine of the claims: what a claim is, its instances, the ledger of all of them."""

@@ -1,6 +1,4 @@
-"""The l1 problems over finitely many neurons, for many random instances at once: one linear
-program with a block for each.
-"""
+"""l1 problems over finitely many neurons: one linear program for many random instances."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -17,10 +15,7 @@ full rank and have to be left out.
 
 
 def draw_signed(trial: Trial) -> np.ndarray:
-    """Draw random l1 problems: y_n relu(u_j . x_n), unit u_j, (B, n, k), all of full rank n.
-
-    There are n from 1 to 5 samples and d from 2 to 4 dimensions.
-    """
+    """Draw y_n relu(u_j . x_n), (B, n, k), of rank n; n from 1 to 5, in 2 to 4 dimensions."""
     random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
     X, U = random.normal(size=(BLOCKS, n, d)), random.normal(size=(BLOCKS, NEURONS, d))
     U /= np.linalg.norm(U, axis=2, keepdims=True)
@@ -31,10 +26,7 @@ def draw_signed(trial: Trial) -> np.ndarray:
 
 
 def least_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Minimize |alpha|_1 subject to signed alpha >= 1 (Wei et al. 2018, (B.1)).
-
-    Returns the values (B,) and alpha (B, k).
-    """
+    """The least |alpha|_1 (B,) with signed alpha >= 1, and alpha (Wei et al. 2018, (B.1))."""
     B, n, k = signed.shape
     # One program for all instances, block by block: a solver's start costs more than its work.
     A = stack_blocks(-np.concatenate([signed, -signed], 2))
@@ -44,10 +36,7 @@ def least_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def dual_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Maximize sum lambda subject to |sum_n lambda_n signed_nj| <= 1, lambda >= 0 (Claim B.3).
-
-    Returns the values (B,) and lambda (B, n).
-    """
+    """The largest sum lambda (B,), lambda >= 0, |lambda signed| <= 1, and lambda (Claim B.3)."""
     B, n, k = signed.shape
     rows = signed.transpose(0, 2, 1)
     A = stack_blocks(np.concatenate([rows, -rows], 1))
@@ -57,10 +46,7 @@ def dual_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_margins(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Maximize t subject to features w >= t, sum w <= 1, w >= 0, for features (B, n, p).
-
-    Returns the values (B,) and w (B, p).
-    """
+    """The largest t (B,) with features w >= t, and w (B, p) of sum 1 at most, w >= 0."""
     B, n, p = features.shape
     rows = np.ones((B, n + 1, p + 1))
     rows[:, :n, :p], rows[:, -1, -1] = -features, 0.0  # t is not among the weights of sum 1

@@ -36,9 +36,7 @@ def row(entry: Entry) -> str:
 
 
 def failure(entry: Entry) -> list[str]:
-    """Say why a claim fails: the smallest instance that was found, with the command that repeats
-    it, and the printed errors that were not refuted. Nothing for a claim that holds.
-    """
+    """Say why a claim fails, with the command that repeats it; nothing for a claim that holds."""
     if entry.holds:
         return []
     lines = [] if entry.instances else [f"{entry.claim.id}: no trial met its hypotheses"]
@@ -53,9 +51,7 @@ def failure(entry: Entry) -> list[str]:
 
 
 def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
-    """Write what each claim says, where it comes from and what was found, and the printed errors
-    with their counterexamples, as a page of Markdown.
-    """
+    """Write statements, sources, what was found and the printed errors as a page of Markdown."""
     lines = [
         "# The ledger",
         "",

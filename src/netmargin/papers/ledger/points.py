@@ -1,6 +1,4 @@
-"""Nets of many kinds at many random parameters at once, labelled so that they classify correctly:
-where pointwise claims are checked.
-"""
+"""Nets of many kinds at many random parameters, labelled rightly: where claims are pointwise."""
 
 import functools
 import math
@@ -74,10 +72,8 @@ def _make_analysed_net(
 
 @dataclass
 class Points:
-    """B parameters theta_b of one net, N inputs, labels that every theta_b gets right.
+    """B stacked parameters theta of one net of order L, inputs, labels that all theta_b get right.
 
-    theta : stacked tensors (B, ..) by name, which require gradients.
-    order : L.
     groups : (names, exponent k_i) of the layers that can be scaled one by one.
     """
 
@@ -99,9 +95,9 @@ class Points:
         kinds: tuple[str, ...] = tuple(KINDS),
         deepest: float = 1000.0,
     ) -> "Points":
-        """Draw parameters and samples; the trial's number says the kind and the number of samples.
+        """Draw parameters and samples; the trial's number says the kind, and how many samples, from 1.
 
-        The first trials have one sample. Smallest margins lie between 0.3 and `deepest`.
+        Smallest margins lie between 0.3 and `deepest`.
         """
         name = kinds[trial.number % len(kinds)]
         shape = KINDS[name][1]
@@ -135,9 +131,7 @@ class Points:
         return stacked_outputs(self.net, self.theta, self.x)
 
     def gaps(self) -> Tensor:
-        """Gaps s_nj to all classes j other than the label: (B, N, C - 1), or (B, N, 1) for one
-        output.
-        """
+        """Gaps s_nj to all classes but the label: (B, N, C - 1), or (B, N, 1) for one output."""
         scores = self.scores()
         if scores.shape[-1] == 1:
             return self.labels[..., None] * scores
@@ -175,10 +169,7 @@ def inverse_slope(loss: Loss, x: Tensor) -> Tensor:
 
 
 def soft_margins(gaps: Tensor, sign: float = 1.0) -> Tensor:
-    """Soft margins -log sum_j e^{-s_nj} of gaps (B, N, C - 1): (B, N).
-
-    sign : -1 for the softmax with e^{-Phi} that Appendix F prints.
-    """
+    """Soft margins of gaps (B, N, C - 1), (B, N); sign -1 for the e^{-Phi} of Appendix F."""
     return -torch.logsumexp(-sign * gaps, -1)
 
 

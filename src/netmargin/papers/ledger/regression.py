@@ -19,9 +19,6 @@ class Fit:
 
 
 def slope(x, y) -> Fit:
-    """Fit the slope of y against x by least squares, with independent errors.
-
-    Three points are needed at least.
-    """
+    """Fit the slope of y against x, three points at least, by least squares."""
     fit = stats.linregress(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
     return Fit(float(fit.slope), float(stats.t.ppf(0.975, len(x) - 2) * fit.stderr))

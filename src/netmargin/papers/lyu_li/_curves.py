@@ -31,9 +31,7 @@ PANELS = {
 def make_curves(
     id: str, net: str, rates: tuple[str, ...], names: tuple[str, ...], check: Callable, **given
 ) -> Figure:
-    """A figure of curves: a row of panels for each rate, the quantities `names` in columns, for the
-    nets without and with bias.
-    """
+    """A figure of a row of panels for each rate, the quantities `names` in columns."""
     titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
 
     def draw(settings: Settings, rows: list[Row]):
@@ -78,9 +76,7 @@ def fitted(row: Row) -> Check:
 
 
 def rising(row: Row, name: str = "layer_margin") -> Check:
-    """Check that the margin rises once all samples are correct: at most of the looks, because SGD
-    is noisy, and to its largest value.
-    """
+    """Check that the margin of a fitted net rises at most looks (SGD is noisy), to its largest."""
     margins = [look[name] for look in row["looks"] if look["accuracy"] == 1]
     steps = sum(b > a for a, b in pairwise(margins))
     first, last = (margins[0], margins[-1]) if margins else (float("nan"),) * 2

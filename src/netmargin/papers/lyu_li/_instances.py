@@ -1,6 +1,4 @@
-"""Instances on which several claims of Lyu and Li 2019 are examined: random points, flows, and runs
-near the optimum.
-"""
+"""Instances of several claims of Lyu and Li 2019: points, flows, and runs near the optimum."""
 
 import math
 
@@ -78,8 +76,7 @@ def run_relu_flow(trial: Trial, *, rtol: float = 1e-8) -> list[dict]:
 def start_separated(
     trial: Trial, *, power: int, samples: int = 6, width: int = 5
 ) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
-    """Make a random net without biases and points that it labels itself, scaled to a summed
-    exponential loss just below 1.
+    """Make a net without biases, and points that it labels itself, of a summed loss just below 1.
 
     power : of the ReLUs; 0 for a linear net.
     """
@@ -104,9 +101,7 @@ def start_separated(
 def move_near_optimum(
     net: nn.Module, x: Tensor, y: Tensor, trial: Trial, *, order: int, noise: float
 ) -> None:
-    """Ascend the margin, add noise of that share of each layer's norm, and scale to a summed
-    exponential loss just below 1.
-    """
+    """Ascend the margin, add noise by each layer's norm, scale to a summed loss just below 1."""
     maximize_margin(net, (x, y), iterations=200, progress=False)
     random = trial.torch_random
     with torch.no_grad():

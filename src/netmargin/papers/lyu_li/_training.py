@@ -1,7 +1,4 @@
-"""The nets of Appendix J, trained past underflow.
-
-Every figure about MNIST or CIFAR-10 is drawn from these runs, which lie in the folder `RUNS`.
-"""
+"""The nets of Appendix J, trained past underflow; all figures share these runs, in `RUNS`."""
 
 import json
 import time

@@ -26,9 +26,7 @@ _RATE = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
 
 
 def _start_descent(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
-    """A net of cubed ReLUs and its points; every other one with a summed loss from .3 to .99, where
-    the supremum in phi' stays at the start for long.
-    """
+    """Cubed ReLUs and points; every other loss is .3 to .99, where phi' stays for long."""
     net, (x, y) = start_separated(trial, power=3, width=4)
     if trial.number == 0 or trial.number % 2:
         return net, (x, y)

@@ -1,6 +1,4 @@
-"""Claims of Lyu and Li 2019 on gradient flow: the smoothed margin that never falls, and what it
-rests on.
-"""
+"""Claims of Lyu and Li 2019 on gradient flow: the smoothed margin never falls, and why."""
 
 import math
 
@@ -48,10 +46,7 @@ def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
 
 
 def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
-    """Examine a_j relu(w_j . x) with w_1 . x = 0, at the kink of the first neuron.
-
-    The Clarke gradient has a_1 s x in the place of w_1, for any 0 <= s <= 1.
-    """
+    """Examine a kink w_1 . x = 0, where a Clarke gradient has a_1 s x for w_1, any 0 <= s <= 1."""
     random = trial.random
     w, a, x = (random.normal(size=size) for size in ((64, 5, 3), (64, 5), (64, 3)))
     # Project w_1 onto the kink, and take for its gate any number that a Clarke gradient may hold.

@@ -59,10 +59,7 @@ def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
 def _reach_late_states(
     trial: Trial, rates: float = 1.0
 ) -> tuple[nn.Module, tuple[Tensor, Tensor], list[dict[str, Tensor]]]:
-    """Follow a flow from near a KKT point, and keep its states at log10-loss -3 and -299.
-
-    rates : of the first layer, other than 1 for another flow.
-    """
+    """States at log10-loss -3 and -299 of a flow from near a KKT point, other for `rates` != 1."""
     net, (x, y) = start_separated(trial, power=2, width=3)
     move_near_optimum(net, x, y, trial, order=3, noise=0.3)
     scaled = lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)}  # noqa: E731
@@ -167,9 +164,7 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
 def _measure_kkt_point(
     net: nn.Module, x: Tensor, y: Tensor, state: dict[str, Tensor], L: float
 ) -> tuple[float, float, float, float, float]:
-    """Compute log rho, gamma~, log 1/Loss, and the epsilon and delta of theta / q_min^{1/L} with
-    the multipliers of Lemma C.8 (exponential loss).
-    """
+    """log rho, gamma~, log 1/Loss, epsilon and delta with the multipliers of Lemma C.8."""
     net.load_state_dict(state)
     q = y * net(x)[:, 0]
     log = torch.logsumexp(-q, 0)

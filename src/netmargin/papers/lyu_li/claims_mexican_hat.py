@@ -31,9 +31,7 @@ def mexican_hat(trial: Trial, *, exponent: int = 3) -> Finding:
 
 
 def _measure_turning(r: Tensor, L: Tensor, rho: Tensor, exponent: int) -> Tensor:
-    """Compute |d psi / dt| relative to its terms at psi = 0, by automatic differentiation of h in
-    (x, y, z).
-    """
+    """|d psi / dt| relative to its terms at psi = 0, by derivatives of h in (x, y, z)."""
     phi = 1 / (1 - r**2)
     theta = torch.stack([r * torch.cos(phi), r * torch.sin(phi), torch.sqrt(1 - r**2)]) * rho
     theta.requires_grad_(True)

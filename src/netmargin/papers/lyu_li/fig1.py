@@ -1,6 +1,4 @@
-"""Figure 1: training loss and normalized margin of CNNs on MNIST, with a constant and with the
-loss-based learning rate.
-"""
+"""Figure 1: loss and normalized margin of CNNs on MNIST, constant and loss-based rate."""
 
 from ..gallery.figure import Check, Row, Settings
 from ._curves import make_curves, net_name, rising

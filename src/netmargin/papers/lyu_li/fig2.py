@@ -10,9 +10,7 @@ from .claims_mexican_hat import mexican_hat
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Examine the claim of the ledger about the curve, with the printed exponent and with the right
-    one.
-    """
+    """Examine the claim about the curve, with the right and with the printed exponent."""
     trials = range(settings["trials"])
     return {str(k): mexican_hat.examine(trials=trials, exponent=k).worst for k in (3, 4)}
 

@@ -34,10 +34,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Check that the margin grows and the test accuracy hardly changes.
-
-    Compared are the first look at which all training samples are correct and the last one.
-    """
+    """Check that from the first fitted look on margins grow and test accuracy hardly changes."""
     found = []
     for net, title in NETS.items():
         of_net, changes, growths = [row for row in rows if row["net"] == net], [], []

@@ -1,6 +1,4 @@
-"""Figure 8: L2 robustness of the CNN without bias at the levels of Table 1, and after ascending the
-margin itself.
-"""
+"""Figure 8: L2 robustness of the CNN without bias at the levels of Table 1, and ascended."""
 
 from pathlib import Path
 
@@ -19,9 +17,7 @@ ASCENDED = "maximize_margin"
 
 
 def runs(settings: Settings) -> list[Row]:
-    """List each net on each split, with the run that it comes from: another training gives other
-    radii.
-    """
+    """List each net on each split, with its run: another training gives other radii."""
     levels = TRAINING[settings["training"]]["cnn_levels"]
     nets = [*(f"model-{k}" for k, _ in enumerate(levels, 1)), ASCENDED]
     return [
@@ -94,11 +90,7 @@ def _name_split(split: str) -> str:
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Check that more training gives larger radii, over the middle of the curve.
-
-    These are the epsilons between which the first net keeps three quarters and one quarter of the
-    samples.
-    """
+    """Check that more training gives larger radii, where model-1 keeps 3/4 to 1/4 of the samples."""
     checks = []
     by = {(row["model"], row["split"]): radii(row) for row in rows}
     last = max(name for name, _ in by if name != ASCENDED)

@@ -1,6 +1,4 @@
-"""Table 1: statistics of the CNN without bias after training for different numbers of epochs, and
-after ascending the margin itself.
-"""
+"""Table 1: the CNN without bias after different numbers of epochs, and after the ascent."""
 
 from itertools import pairwise
 
@@ -21,11 +19,7 @@ COLUMNS = {
 
 
 def models(rows: list[Row]) -> dict[str, Row]:
-    """Select the looks that make the rows of the table, by the name of their model.
-
-    They are where the loss first fell below each level, at the end if that is later, and after the
-    ascent.
-    """
+    """The looks of the table by model: where the loss fell below a level, the end, the ascent."""
     trained, ascent = (
         next(row for row in rows if row["rate"] == rate) for rate in (LOSS_BASED, ASCENT)
     )

@@ -1,7 +1,4 @@
-"""The margin at a time t that good features at the start of a normalized net promise.
-
-Theorem 3.1 of "The ubiquity of 2-homogeneity", corrected.
-"""
+"""The margin that good features at the start promise at time t (Theorem 3.1, corrected)."""
 
 import math
 from collections.abc import Iterable, Mapping

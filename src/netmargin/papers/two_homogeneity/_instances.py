@@ -37,9 +37,7 @@ INNER: dict[str, tuple[Callable[[], nn.Module], int]] = {
 
 
 def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tensor], Tensor, Tensor]:
-    """Draw a net at 64 random parameters with |a_j| = |b_j|, and samples that are labelled by
-    each of them.
-    """
+    """Draw a net at 64 parameters with |a_j| = |b_j|, and samples that each of them labels."""
     kind = list(INNER)[trial.number % len(INNER)]
     build, inputs = INNER[kind]
     normal = partial(torch.randn, generator=trial.torch_random, dtype=torch.float64)

@@ -1,6 +1,4 @@
-"""Claims of The Ubiquity of 2-Homogeneity (2024) on partial margins, early margins, subsampling and
-divergences.
-"""
+"""Claims of The Ubiquity of 2-Homogeneity (2024) on margins, subsampling and divergences."""
 
 import math
 

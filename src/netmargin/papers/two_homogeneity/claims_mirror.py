@@ -1,6 +1,4 @@
-"""Claims of The Ubiquity of 2-Homogeneity (2024) on mirror flow: equivalence, implicit bias,
-control of the logistic loss, margins.
-"""
+"""Claims of The Ubiquity of 2-Homogeneity (2024) on mirror flow, its bias, control and margins."""
 
 import math
 from collections.abc import Callable
@@ -178,10 +176,7 @@ def _() -> Finding:
 
 
 def two_features(n: float, *, lemma: bool = False) -> Finding:
-    """Evaluate the printed margin minus that of the flow, at the printed time.
-
-    The features are frozen: (1, 0.1) of n - 1 samples and (-1, 0.5) of one.
-    """
+    """Printed margin minus that of the flow; frozen (1, 0.1) of n - 1 samples, (-1, 0.5) of one."""
     Z, shares = np.array([[1.0, 0.1], [-1.0, 0.5]]), np.array([(n - 1) / n, 1 / n])
     pbar, gamma, _ = matrix_game(Z)
     u0 = np.array([0.5, 0.5])

@@ -1,6 +1,4 @@
-"""Claims of The Ubiquity of 2-Homogeneity (2024) on parities: their margins and what follows for
-the test error.
-"""
+"""Claims of The Ubiquity of 2-Homogeneity (2024) on parities: margins and test errors."""
 
 import math
 from collections.abc import Callable
@@ -81,11 +79,7 @@ def _fit_parity_rates(exponent: float) -> Finding:
 
 
 def _compute_parity_correlation(d: int, k: int, kernel: Callable) -> float:
-    """Compute the kernel margin sqrt(mean_z chi(z) chi(x) K(x, z)) over the cube.
-
-    K depends on the number of bits i in S and j outside that differ, so that the mean is a sum over
-    (i, j).
-    """
+    """The kernel margin sqrt(mean chi chi K): a sum over the bits that differ in S and outside."""
     i, j = np.arange(k + 1)[:, None], np.arange(d - k + 1)[None]
     shares = binom(k, i) * (binom(d - k, j) / 2.0**d) * (-1.0) ** i
     cosine = (1 - 2 * (i + j) / d).ravel()

@@ -1,6 +1,4 @@
-"""Theorem 3.6: the smooth margin over (a, b) along gradient flow on all parameters of normalized
-nets.
-"""
+"""Theorem 3.6: the smooth margin over (a, b) along the flow of normalized nets."""
 
 import math
 from pathlib import Path

@@ -13,9 +13,7 @@ from ..wei_2018._separation import SCALES, separation
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Measure the errors of the regularized net and of the tangent kernel at several scales of the
-    layers, on corners scaled to coordinates +-1.
-    """
+    """Errors of the regularized net and of tangent kernels of several scales, on corners +-1."""
     d, tested = settings["d"], settings["tested"]
     X, y = parity(d, 2, run["n"] + tested, seed=run["seed"])
     X, n = X * math.sqrt(d), run["n"]
@@ -24,9 +22,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def _by_n(rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Collect n, the errors of the net, and those of the kernel scale that is best in the mean,
-    (runs, n).
-    """
+    """Collect n, errors of the net, and of the kernel scale that is best in the mean, (runs, n)."""
     (ns, net), (_, kernels) = (tabulate(rows, name, "n") for name in ("net", "kernels"))
     best = kernels.mean(0).argmin(1)
     return ns, net, kernels[:, np.arange(len(ns)), best]

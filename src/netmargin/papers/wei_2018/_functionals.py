@@ -1,7 +1,4 @@
-"""Objectives over measures of neurons, L[rho] = R(int Phi d rho) + int V d rho.
-
-R is convex, Phi and V are 2-homogeneous.
-"""
+"""Objectives R(int Phi d rho) + int V d rho over neurons; R convex, Phi and V 2-homogeneous."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

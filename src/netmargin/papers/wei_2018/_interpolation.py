@@ -1,6 +1,4 @@
-"""Minimizers of the mean square + lambda ||theta||^r, for real values y (Theorem D.3), and the nets
-that a path of minimizers leads to.
-"""
+"""Paths of minimizers of mean square + lambda ||theta||^r (Theorem D.3), and their last nets."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,4 @@
-"""Perturbed Wasserstein gradient flow in discrete time: gradient descent on weighted particles.
-
-A little of their mass is always renewed.
-"""
+"""Perturbed Wasserstein gradient flow: descent on particles whose mass is renewed a little."""
 
 import math
 import operator
@@ -122,10 +119,10 @@ def perturbed_flow(
 def _advance_halving(
     dynamics: Dynamics, now: Particles, row: Row, end: float, rate: float
 ) -> tuple[Particles, Row, float]:
-    """Advance the particles to time `end`, with half the rate as often as L grows by it.
+    """Advance the particles to time `end`, with half the rate as often as L grows by it, and warn.
 
-    Returns the particles, their row, and the rate from now on; warns where it is a lower one. New
-    mass makes L grow as well, but with half the rate as much: then the rate stays.
+    Returns particles, their row and the rate from now on. New mass makes L grow as well, but with
+    half the rate as much: then the rate stays.
     """
     tried, state = math.nan, dynamics.random.get_state()
     for halvings in range(_LARGEST_HALVINGS):

@@ -21,11 +21,10 @@ SCALES = ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, 3.0), (3.0, 1.0))
 def separation(
     train: tuple, test: tuple, *, seed: int, width: int = 50, iterations: int = 60
 ) -> tuple[float, list[float]]:
-    """Measure the test errors of a regularized two-layer net, which minimizes mean logistic loss +
-    1e-4 ||theta||^2, and of the max-margin tangent kernel predictor at each of SCALES.
+    """Test errors of a regularized two-layer net and of the tangent kernel at each of SCALES.
 
-    train, test : pairs (X, y) of tensors, labels {-1, +1}. The net follows regularization from 3e-2
-        down, from one start.
+    train, test : pairs (X, y), labels {-1, +1}. The net minimizes mean logistic loss + 1e-4
+    ||theta||^2, followed from 3e-2 down from one start.
     """
     (X, y), (T, t) = train, test
     make = lambda: mlp([X.shape[1], width, 1], bias="none")  # noqa: E731

@@ -147,9 +147,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
 
 
 def _estimate_mean_feature(n: int, d: int, seed: int, *, population: bool = False) -> float:
-    """Compute sqrt(y' K y) / n of XOR samples, without the diagonal for an unbiased estimate of the
-    population's square.
-    """
+    """sqrt(y' K y) / n of XOR samples; unbiased, without the diagonal, for the population."""
     X, labels = datasets.gaussian_xor(n, d, seed=seed)
     K, y = arc_cosine(X, bias=False), labels.numpy()
     total = y @ K @ y

@@ -1,6 +1,4 @@
-"""Claims of Wei et al. 2018 and 2019 on weak regularization: its path ends at the largest
-margin.
-"""
+"""Claims of Wei et al. 2018 and 2019: weak regularization ends at the largest margin."""
 
 import numpy as np
 import torch

@@ -1,6 +1,4 @@
-"""Claims of Wei et al. 2018 and 2019 on the perturbed Wasserstein flow: it reaches the global
-optimum.
-"""
+"""Claims of Wei et al. 2018 and 2019: the perturbed Wasserstein flow reaches the global optimum."""
 
 import math
 from typing import Any
@@ -19,9 +17,7 @@ from ._perturbed_flow import perturbed_flow
 
 
 def _draw_particles(trial: Trial):
-    """Draw a regularized logistic problem in the plane, weighted particles, and a renewal measure
-    of 20 unit vectors.
-    """
+    """Draw a logistic problem in the plane, weighted particles, and 20 unit vectors for renewal."""
     random, n = trial.random, 1 + trial.number % 6
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     problem = regularized_logistic(X, y, regularization=10 ** random.uniform(-3, 0))
@@ -110,9 +106,7 @@ def perturbed(
 
 
 def _list_test_functions(problem, X: np.ndarray) -> list:
-    """Functions h of a neuron with bounds B and M of their growth and their gradient: each feature,
-    and the squared size.
-    """
+    """Features and squared size as h, each with bounds B of its growth and M of its gradient."""
     lengths = np.sqrt((X**2).sum(1) + 1)
     features = [
         (lambda p, i=i: problem.features(p)[:, i], length / 2, length)
@@ -122,9 +116,7 @@ def _list_test_functions(problem, X: np.ndarray) -> list:
 
 
 def _compare_with_optimum(trial: Trial, sigma: float) -> Finding:
-    """Run the flow from one neuron with and without perturbation, and compare with the certified
-    optimum.
-    """
+    """Run the flow from one neuron with and without perturbation, beside the certified optimum."""
     random = trial.random
     X = random.normal(size=(8, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
@@ -202,9 +194,7 @@ def mass_growth(
 
 
 def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
-    """Evaluate 1 - N / the bound, from a neuron outside T, at some times by which L' has moved by
-    tau / 4 at most.
-    """
+    """1 - N / its bound from a neuron outside T, until L' has moved by tau / 4."""
     random, sigma = trial.random, 0.01
     X = random.normal(size=(6, 2))
     problem = regularized_logistic(X, np.where(X[:, 0] > 0, 1, -1), regularization=0.01)

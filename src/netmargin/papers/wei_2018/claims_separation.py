@@ -1,6 +1,4 @@
-"""Claims of Wei et al. 2018 and 2019 on what nets learn and kernels do not, and on bounds of the
-test error.
-"""
+"""Claims of Wei et al. 2018 and 2019: what nets learn and kernels do not; bounds of test errors."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""Figure 1: the distribution on which nets have a large margin and kernels a small one, in 3
-dimensions.
-"""
+"""Figure 1: a distribution with large margins for nets and small ones for kernels, in 3 d."""
 
 from pathlib import Path
 

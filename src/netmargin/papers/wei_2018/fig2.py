@@ -1,6 +1,4 @@
-"""Figure 2: margin against the strength of the regularizer for inputs of one dimension, and the two
-functions.
-"""
+"""Figure 2: margin against the strength of the regularizer on a line, and the two functions."""
 
 from pathlib import Path
 
@@ -16,9 +14,7 @@ from ._interpolation import load_minimizer
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Follow the margins along the path, the exact optimum, and both functions divided by their
-    norms.
-    """
+    """Follow the margins along the path, and both functions divided by their norms."""
     X, y = torch.tensor(settings["x"], dtype=torch.float64)[:, None], torch.tensor(settings["y"])
     exact = f1_max_margin(X, y)
     make = lambda: mlp([1, settings["width"], 1])  # noqa: E731

@@ -1,6 +1,4 @@
-"""Figure 3: test errors of nets and of kernel methods against n, classification and regression,
-with the leading terms of their bounds.
-"""
+"""Figure 3: test errors of nets and kernels against n, with the leading terms of their bounds."""
 
 import math
 from pathlib import Path
@@ -25,10 +23,7 @@ KINDS = {"": ("classification", "0-1 error"), "_squares": ("regression", "square
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Measure errors and leading terms of bounds for one teacher and one sample.
-
-    Compared are the weakly regularized net with m = n and the kernel method with relu features.
-    """
+    """Errors and bounds of the weakly regularized net, m = n, and the kernel, for one teacher."""
     n, d, seed, tested = run["n"], settings["d"], run["seed"], settings["tested"]
     X, y = teacher(n + tested, d, units=6, margin=0.1, seed=seed)
     values = teacher_net(d, units=6, seed=seed)(X)[:, 0].detach()
@@ -87,9 +82,7 @@ def draw(settings: Settings, rows: list[Row], *, bounds: bool = True):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Check that nets beat kernels over the larger half of n, in the mean by more than so many
-    standard errors.
-    """
+    """Check that nets beat kernels over the larger half of n by so many standard errors."""
     checks = []
     for suffix, (_, words) in KINDS.items():
         ns, net = tabulate(rows, "net" + suffix, "n")

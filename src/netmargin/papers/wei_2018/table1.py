@@ -86,10 +86,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Check that annealing gives a smaller loss in the end, which is what it is for.
-
-    The test errors beside the paper's decide nothing at small scale.
-    """
+    """Check that annealing ends at a smaller loss; at small scale test errors decide nothing."""
     (losses, fixed), (errors, errors_fixed) = (
         [np.array([row[name] for row in rows if row["decay"] == decay]) for decay in PAPER]
         for name in ("log10_loss", "test_error")

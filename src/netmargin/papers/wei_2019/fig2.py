@@ -25,10 +25,7 @@ PANELS = {
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Run gradient descent on mean loss + lambda ||Theta||^2, with all samples in each step.
-
-    Looks are taken at growing distances.
-    """
+    """Descend on mean loss + lambda ||Theta||^2 with all samples; look at growing distances."""
     n, d, seed = settings["n"], settings["d"], run["seed"]
     X, y = teacher(n + settings["tested"], d, units=10, margin=0.01, seed=seed)
     (X, T), (y, t) = (part.split([n, settings["tested"]]) for part in (X, y))
@@ -76,9 +73,7 @@ def draw(settings: Settings, rows: list[Row]):
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Check that the regularized net ends ahead in all three, in the mean by more than two standard
-    errors.
-    """
+    """Check that the regularized net ends ahead in all three, by two standard errors."""
     checks = []
     for name, (words, _) in PANELS.items():
         ends = [row | {"end": row[name][-1]} for row in rows]

@@ -44,9 +44,7 @@ def _images(run: Row, settings: Settings):
 
 
 def by_width(rows: list[Row], data: str, name: str) -> tuple[list[int], np.ndarray]:
-    """Collect the widths, and a result of the runs whose nets fit their samples at every width,
-    (runs, widths).
-    """
+    """Collect the widths, and a result (runs, widths) of the runs that fit at every width."""
     bad = {row["seed"] for row in rows if row["data"] == data and row["margin"] <= 0}
     fit = [row for row in rows if row["data"] == data and row["seed"] not in bad]
     return tabulate(fit, name, "width")
