@@ -11,7 +11,7 @@ from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
-    """Evaluate grad F' for a = alpha u on a grid of (alpha, b), and | |a_j| - |b_j| | in training."""
+    """Evaluate grad F' for a = alpha u on a grid of (alpha, b), and how far |a_j| is from |b_j|."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     snapshot = train_both_layers(
         X,

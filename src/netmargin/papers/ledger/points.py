@@ -95,7 +95,7 @@ class Points:
         kinds: tuple[str, ...] = tuple(KINDS),
         deepest: float = 1000.0,
     ) -> "Points":
-        """Draw parameters and samples; the trial's number says the kind, and how many samples, from 1.
+        """Draw parameters and samples; the trial's number says the kind and how many, from 1.
 
         Smallest margins lie between 0.3 and `deepest`.
         """

@@ -90,7 +90,7 @@ def _name_split(split: str) -> str:
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
-    """Check that more training gives larger radii, where model-1 keeps 3/4 to 1/4 of the samples."""
+    """Check that more training gives larger radii, where model-1 keeps 3/4 to 1/4 of samples."""
     checks = []
     by = {(row["model"], row["split"]): radii(row) for row in rows}
     last = max(name for name, _ in by if name != ASCENDED)

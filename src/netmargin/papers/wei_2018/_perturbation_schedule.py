@@ -32,12 +32,10 @@ def perturbation_schedule(bounds: Regularity | None, *, epsilon: float, start: f
             f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}"
         )
     # From large to small: the first sigma for which the proof goes through is the best.
-    steps = 1
-    while -steps * math.log(2) > _SMALLEST_LOG_SIGMA:
+    for steps in range(1, math.ceil(-_SMALLEST_LOG_SIGMA / math.log(2))):
         found = _follow_proof(bounds, 0.5**steps, epsilon, start)
         if found is not None:
             return found
-        steps += 1
     raise ArgumentError(
         f"The theory asks for a sigma below e^{_SMALLEST_LOG_SIGMA:g} for epsilon = {epsilon:g}."
         " Ask for less accuracy, or regularize more."
