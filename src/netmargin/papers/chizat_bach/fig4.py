@@ -13,15 +13,10 @@ from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """Evaluate grad F' for a = alpha u on a grid of (alpha, b), and how far |a_j| is from |b_j|."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
-    snapshot = train_both_layers(
-        X,
-        y,
-        width=200,
-        steps=settings["steps"],
-        rate=lambda t: np.full(len(t), settings["rate"]),
-        seeds=(run["seed"],),
-        progress=False,
-    ).snapshots[-1]
+    steps, seeds = settings["steps"], (run["seed"],)
+    rate = lambda t: np.full(len(t), settings["rate"])  # noqa: E731
+    runs = train_both_layers(X, y, width=200, steps=steps, rate=rate, seeds=seeds, progress=False)
+    snapshot = runs.snapshots[-1]
     positions = snapshot.positions(0)
     inner, outer = np.linalg.norm(positions[:, :-1], axis=1), np.abs(positions[:, -1])
     Z = np.column_stack([X.numpy(), np.ones(len(X))])
