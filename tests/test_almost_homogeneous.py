@@ -430,14 +430,14 @@ def test_later_biases_follow_one_rule_in_one_sentence():
     assert "'2.bias' ignored" in sentence
     assert "bias=False in 2" in sentence
     assert sentence in words_of(report.summary())
-    doors = {
+    functions = {
         "certify": lambda: nm.certify(model, (X, y)),
         "maximize_margin": lambda: nm.maximize_margin(model, (X, y), progress=False),
         "gradient_descent": lambda: gradient_descent(model, (X, y), steps=1, rate=0.1),
     }
-    for name, door in doors.items():
+    for name, function in functions.items():
         with pytest.raises(nm.NotHomogeneousError) as refusal:
-            door()
+            function()
         assert sentence in str(refusal.value), name
     fresh = nn.Sequential(nn.Linear(INPUTS, 16), nn.ReLU(), nn.Linear(16, 2))
     before = fresh[0].weight.clone()

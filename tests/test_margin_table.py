@@ -246,8 +246,8 @@ def test_tables_call_classes_by_their_names(tmp_path):
     assert {r.class_names for r in compared.training + compared.heldout} == {tuple(names)}
 
 
-@pytest.mark.parametrize("door", [nm.measure, nm.input_margins])
-def test_names_of_classes_that_do_not_fit_are_refused(door):
+@pytest.mark.parametrize("function", [nm.measure, nm.input_margins])
+def test_names_of_classes_that_do_not_fit_are_refused(function):
     model, data = net_and_data([3, 6, 4])
     for wrong, match in (
         (["a", "b", "c"], "3 names, and the net 4 classes"),
@@ -256,7 +256,7 @@ def test_names_of_classes_that_do_not_fit_are_refused(door):
         ([0, 1, 2, 3], "must be a list of names"),
     ):
         with pytest.raises(nm.ArgumentError, match=match):
-            door(model, data, class_names=wrong)
+            function(model, data, class_names=wrong)
 
 
 def test_input_margins_of_a_report_are_those_of_the_function():

@@ -55,7 +55,7 @@ def records() -> dict[str, type]:
     return {
         name: kind
         for name, kind in all_records().items()
-        # What a page is written from, and how exact radii are searched, never leave their rooms:
+        # What a page is written from, and how exact radii are searched, never leave their packages:
         # callers get the file, and the report.
         if name not in INTERNAL
         and (kind is nm.PageFile or not name.startswith("netmargin.page."))

@@ -34,7 +34,7 @@ Cell = str | tuple[str, Certainty]
 """A text, or a pair of a text and its certainty."""
 Row = Sequence[Cell] | str
 """Cells, of which the first names the row; one cell alone is a heading. A sentence is an
-explanation, for which tables in notebooks have no room.
+explanation, which tables in notebooks leave out.
 """
 
 
