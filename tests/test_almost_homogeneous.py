@@ -6,7 +6,6 @@ import gc
 import math
 import pickle
 import weakref
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -37,20 +36,8 @@ X = torch.randn(40, INPUTS, generator=torch.Generator().manual_seed(3))
 FRESH = torch.randn(64, INPUTS, generator=torch.Generator().manual_seed(4))
 
 
-@pytest.fixture(scope="module")
-def figures():
-    """What became of the nets, printed at the end (`pytest -s`)."""
-    kinds: Counter = Counter()
-    yield kinds
-    worst = kinds.pop("worst", 0.0)
-    print(
-        f"\n{kinds.total()} almost homogeneous nets, {dict(kinds)}; worst miss {worst:.2g} times"
-        " the printed deviation"
-    )
-
-
 @pytest.mark.parametrize("family", SETTINGS)
-def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(family, figures):
+def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(family):
     """Judged by code that shares nothing with the library: other samples, float64, independent
     factors for the groups.
     """
@@ -59,12 +46,10 @@ def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(fa
         model = make()
         answer = analyse(model, X)
         said = f"{family}, {name}\n{answer.summary()}"
-        figures[answer.kind.name] += 1
         if answer.order is None:
             continue
         fresh = FRESH[:32] if "batch" in family else FRESH
         miss = largest_miss(model, fresh, answer.groups, answer.members, decades=math.log10(2))
-        figures["worst"] = max(figures["worst"], miss / (answer.deviation + 3e-7))
         assert answer.deviation <= 0.01, said
         assert miss <= 3 * answer.deviation + 1e-6, said
         if not answer.epsilons and not answer.casts:  # then it must hold far away as well
@@ -74,11 +59,6 @@ def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(fa
             )
         if answer.whole and family in SPOILERS:  # no rule may let these through
             assert answer.casts or answer.evidence is Evidence.NUMERICAL, said
-
-
-def test_the_tables_are_large():
-    assert sum(map(len, SETTINGS.values())) >= 150
-    assert len(list(homogeneous())) >= 100
 
 
 def test_no_homogeneous_net_is_refused():

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 from .degree import CONSTANT, AnyDegree, Unknown, scale_degree
-from .modes import EagerMode, Escapes, iterate_tensors, list_written_tensors
+from .modes import EagerMode, Escapes, list_tensors, list_written_tensors
 from .observation import observe_exponents
 from .registry import RULES
 from .trace import Trace
@@ -56,7 +56,7 @@ class Follower(EagerMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """Update degrees by one operation, and run it."""
         kwargs = kwargs or {}
-        inputs = list(iterate_tensors((args, kwargs)))
+        inputs = list_tensors((args, kwargs))
         if not func.is_view:
             self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
         degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
@@ -66,15 +66,15 @@ class Follower(EagerMode):
             self._overwrite(target, degrees[0])
             self._pending_epsilon.pop(self.trace.storage(target), None)
         if self.trace.from_input(*inputs):
-            for tensor in (*written, *iterate_tensors(result)):
+            for tensor in (*written, *list_tensors(result)):
                 self.trace.mark_from_input(tensor)
         if self.trace.added_epsilon is not None:
-            for tensor in iterate_tensors(result):
+            for tensor in list_tensors(result):
                 self._pending_epsilon[self.trace.storage(tensor)] = self.trace.added_epsilon
             self.trace.added_epsilon = None
         if written:
             return result
-        for index, output in enumerate(iterate_tensors(result)):
+        for index, output in enumerate(list_tensors(result)):
             if self.trace.storage(output) in self.trace.degrees:  # a view
                 continue
             self.trace.numbers += output.numel()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 ROUGH = (torch.float16, torch.bfloat16)
 """The floating types whose rounding is named in an answer: they keep about three digits or two."""
@@ -92,12 +93,6 @@ def _find_written(func) -> tuple[tuple[int, str], ...]:
     )
 
 
-def iterate_tensors(tree) -> Iterator[Tensor]:
-    """Yield every tensor in nested lists, tuples and dicts, in order."""
-    if isinstance(tree, Tensor):
-        yield tree
-    elif isinstance(tree, (list, tuple)):
-        for item in tree:
-            yield from iterate_tensors(item)
-    elif isinstance(tree, dict):
-        yield from iterate_tensors(list(tree.values()))
+def list_tensors(tree) -> list[Tensor]:
+    """List every tensor in nested lists, tuples and dicts, in order."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
