@@ -121,9 +121,17 @@ def _run_foolbox(
     name: str, net: nn.Module, x: Tensor, y: Tensor, bounds: tuple[float, float], steps: int
 ) -> Tensor:
     """Run an attack of foolbox; its points, which nobody has judged."""
-    foolbox = _import_foolbox()
-    with torch.no_grad():
-        first_order = _measure_median_linear_distance(net, x, y)
+    try:
+        import foolbox
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"The attacks {', '.join(FOOLBOX)} need the library foolbox: pip install"
+            f" 'netmargin[attacks]'. Or keep to netmargin's own, attacks=(\"{OWN}\",)."
+        ) from error
+    # The median distance to the boundary, as if the net were linear.
+    margin, slope = compute_margin_and_slope(net, x, y)
+    distances = margin / slope.flatten(1).norm(dim=1).clamp(min=1e-300)
+    first_order = float(distances.median().clamp(1e-6, 1e6))
     made = {  # only the one that is asked for is made
         "deepfool": lambda: foolbox.attacks.L2DeepFoolAttack(),
         "ddn": lambda: foolbox.attacks.DDNAttack(init_epsilon=first_order),
@@ -190,22 +198,3 @@ def _draw_nearest(net, x, y, best, box, widest: float, random: torch.Generator) 
         nearest = torch.where(hit, distance, nearest)
         start = torch.where(one_each(hit, x), points[first, torch.arange(len(x))], start)
     return start
-
-
-def _import_foolbox():
-    """Import foolbox, or say how to install it."""
-    try:
-        import foolbox
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"The attacks {', '.join(FOOLBOX)} need the library foolbox: pip install"
-            f" 'netmargin[attacks]'. Or keep to netmargin's own, attacks=(\"{OWN}\",)."
-        ) from error
-    return foolbox
-
-
-def _measure_median_linear_distance(net: nn.Module, x: Tensor, y: Tensor) -> float:
-    """Compute the median distance to the boundary, as if the net were linear."""
-    margin, slope = compute_margin_and_slope(net, x, y)
-    distances = margin / slope.flatten(1).norm(dim=1).clamp(min=1e-300)
-    return float(distances.median().clamp(1e-6, 1e6))
