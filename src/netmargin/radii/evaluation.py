@@ -47,9 +47,8 @@ def robustness(
     malice changes no answer. At `report.upper` an input that is misclassified was found; it stands
     in `report.flips`. `report.curve(epsilons)` says how many samples hold at each distance.
 
-    The radius is R(x, y) = inf {||x' - x||_2 : x' in the box is misclassified}, 0 for misclassified
-    samples, of the net in exact arithmetic. Everything is computed in float64, and both bounds
-    allow for its rounding.
+    The radius is inf {||x' - x||_2 : x' in the box is misclassified}, 0 for misclassified samples,
+    of the net in exact arithmetic: both bounds allow for the rounding of float64.
 
     The lower radius is the largest of several certificates (docs/certified-radii.md): the score
     gaps over their Lipschitz constants, for small piecewise linear nets also with the slopes of the
@@ -61,8 +60,7 @@ def robustness(
     nothing bounds that (`upper_proved` says which).
 
     Ctrl-C returns the batches that are done, with `Status.INTERRUPTED`. To keep hours of work on
-    disk, call this for slices of the samples, 100 at a time say, and `save` each report: the
-    radius of a sample does not depend on the others.
+    disk, call this for slices of the samples and `save` each report: no radius depends on others.
 
     Parameters
     ----------
@@ -71,8 +69,7 @@ def robustness(
         mode, on its device.
     data : pair (X, y), or iterable of (x, y) batches
         Inputs of shape (n, ...), in the units in which radii are given, and n labels, as for
-        `measure`. Inputs by name, such as a dict with `labels`, are read as well: see
-        docs/inputs.md.
+        `measure` (docs/inputs.md).
     box : (float, float) or None, default None
         Smallest and largest value of an input, such as (0, 1) for images; None is all of R^d. Lower
         radii ignore it.
@@ -82,10 +79,9 @@ def robustness(
     carlini_wagner_steps : int, default 300
         Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
     effort : "quick", "standard" or "exact", default "standard"
-        Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well,
-        in fractions of a second a sample for some hundred units, and seconds for a thousand, beyond
-        which there are none; or both for nets of any size, and trees, which take longer where
-        samples are far from the boundary.
+        Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well, for
+        up to 1,000 hidden units, which take a second or so; or both for nets of any size, and
+        trees, which take longer where samples are far from the boundary.
     tol : float, default 1e-3
         Relative gap (upper - lower) / upper up to which a radius counts as closed: nothing better
         is searched then.
