@@ -9,18 +9,7 @@ from ..core.records import json_ready
 
 
 def as_json(value: Any) -> str:
-    """Format a result as JSON, indented by two.
-
-    Examples
-    --------
-    >>> print(as_json({"groups": {"0 + 2": 1}, "gap": float("inf")}))
-    {
-      "groups": {
-        "0+2": 1
-      },
-      "gap": null
-    }
-    """
+    """Format a result as JSON: null for what is not finite, keys without spaces."""
     ready = json_ready(value, lambda key: str(key).replace(" + ", "+").replace(" ", "_"))
     return json.dumps(ready, indent=2, allow_nan=False)
 
