@@ -28,6 +28,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import netmargin as nm
+from netmargin.papers import two_homogeneity
 from tests.data_forms import FORMS, NUMBERS, Overwriting, describe_difference, draw_samples
 
 torch.manual_seed(0)
@@ -115,12 +116,14 @@ class EntryPoint:
     arguments : by name.
     left_out : odd values, by argument, that are right and take long, or are the caller's own code
         that fails.
+    together : whether the arguments limit each other, so that an error may name any of them.
     """
 
     name: str
     function: Callable
     arguments: dict[str, Any]
     left_out: dict[str, tuple[str, ...]]
+    together: bool
 
     def call(self, **changed: Any) -> Any:
         """The good call with some arguments changed."""
@@ -157,10 +160,16 @@ def _runs() -> Any:
 
 
 def entry(
-    name: str, function: Callable, /, *, left_out: dict | None = None, **arguments: Any
+    name: str,
+    function: Callable,
+    /,
+    *,
+    left_out: dict | None = None,
+    together: bool = False,
+    **arguments: Any,
 ) -> EntryPoint:
     """An entry point, its good call written as a call."""
-    return EntryPoint(name, function, arguments, left_out or {})
+    return EntryPoint(name, function, arguments, left_out or {}, together)
 
 
 def _fitted(estimator: type) -> Callable:
@@ -456,60 +465,105 @@ def flows() -> list[EntryPoint]:
 
 
 def solving() -> list[EntryPoint]:
-    """Solvers, estimators and bounds."""
-    solvers, K = nm.solvers, nm.kernels.arc_cosine(X)
-    pair = {"X": X, "y": Y}
-    rules = {"bias": True, "tol": 1e-3, "time_limit": 2.0, "pricing": "auto", "seed": 0}
+    """Solvers and estimators."""
+    solvers, estimators, K = nm.solvers, nm.estimators, nm.kernels.arc_cosine(X)
+    pair, brief = {"X": X, "y": Y}, {"tol": 1e-3, "time_limit": 2.0}
+    search = brief | {"bias": True, "pricing": "auto", "seed": 0}
+    more = {"neurons": None, "progress": False, "n_jobs": 1}
+    fit = _as_in_scikit_learn(search)
+    scales = {"r_w": 1.0, "r_u": 1.0}
+    measure, classes = solvers.f1_max_margin(X, Y), torch.arange(len(X)) % 3
+    hard, soft = solvers.kernel_max_margin(K, Y), solvers.kernel_soft_margin(K, Y)
+    few = {"X": X[:5], "y": Y[:5]}
     return [
-        entry("f1_max_margin", solvers.f1_max_margin, **pair, **rules, progress=False),
-        entry("f1_soft_margin", solvers.f1_soft_margin, **pair, **rules, C=1.0),
-        entry("f2_max_margin", solvers.f2_max_margin, **pair, bias=True, tol=1e-3),
-        entry("kernel_max_margin", solvers.kernel_max_margin, K=K, y=Y, tol=1e-3),
-        entry("kernel_soft_margin", solvers.kernel_soft_margin, K=K, y=Y, C=1.0, tol=1e-3),
-        entry("linear_max_margin", solvers.linear_max_margin, **pair, bias=True, tol=1e-3),
-        entry("ntk_max_margin", solvers.ntk_max_margin, **pair, bias=True, tol=1e-3),
+        entry("f1_max_margin", solvers.f1_max_margin, **pair, **search, **more, power=1),
+        entry("f1_soft_margin", solvers.f1_soft_margin, **pair, **search, **more, C=1.0),
+        entry("f1_logistic", solvers.f1_logistic, **pair, **search, regularization=0.1, power=1),
+        entry("f2_max_margin", solvers.f2_max_margin, **pair, **brief, bias=True),
+        entry("kernel_max_margin", solvers.kernel_max_margin, K=K, y=Y, **brief),
+        entry("kernel_soft_margin", solvers.kernel_soft_margin, K=K, y=Y, C=1.0, **brief),
         entry(
-            "min_norm_interpolation",
-            solvers.min_norm_interpolation,
-            **pair,
-            norm="l1",
-            bias=True,
-            time_limit=2.0,
+            "linear_max_margin", solvers.linear_max_margin, **pair, norm="l1", bias=True, tol=1e-3
+        ),
+        entry("ntk_max_margin", solvers.ntk_max_margin, **pair, **brief, **scales, bias=True),
+        entry("narrow_max_margin", solvers.narrow_max_margin, **few, **brief, width=1, bias=False),
+        entry(
+            "min_norm_interpolation", solvers.min_norm_interpolation, **pair, norm="l1", **search
         ),
         entry(
             "VariationNormClassifier",
-            _fitted(nm.estimators.VariationNormClassifier),
+            _fitted(estimators.VariationNormClassifier),
             **pair,
+            **fit,
             C=1.0,
-            **_as_in_scikit_learn(rules),
         ),
         entry(
             "VariationNormRegressor",
-            _fitted(nm.estimators.VariationNormRegressor),
+            _fitted(estimators.VariationNormRegressor),
             **pair,
+            **fit,
             alpha=0.1,
-            **_as_in_scikit_learn(rules),
         ),
         entry(
             "ReLUKernelClassifier",
-            _fitted(nm.estimators.ReLUKernelClassifier),
+            _fitted(estimators.ReLUKernelClassifier),
             X=X,
-            y=torch.arange(len(X)) % 3,
+            y=classes,
             C=1.0,
             bias=True,
-            tol=1e-3,
+            **brief,
         ),
         entry(
             "NTKClassifier",
-            _fitted(nm.estimators.NTKClassifier),
+            _fitted(estimators.NTKClassifier),
             **pair,
+            **brief,
+            **scales,
             C=1.0,
-            r_w=1.0,
-            r_u=1.0,
-            tol=1e-3,
+            bias=True,
         ),
-        entry("interclass_distance", nm.bounds.interclass_distance, **pair, r=1),
+        entry("ReLUMeasure.to_network", measure.to_network, width=len(X)),
+        entry("ReLUMeasure.decision_function", measure.decision_function, X=X),
+        entry("ReLUMeasure.normalized_margin", measure.normalized_margin, **pair),
+        entry(
+            "ReLUMeasure.projected",
+            solvers.ReLUMeasure.projected,
+            positions=np.ones((2, 4)),
+            weights=None,
+            bias=True,
+            power=1,
+        ),
+        entry("KernelSolution.decision_function", hard.decision_function, K=K),
+        entry("SoftKernelSolution.decision_function", soft.decision_function, K=K),
+        entry(
+            "LinearSolution.decision_function",
+            solvers.linear_max_margin(X, Y).decision_function,
+            X=X,
+        ),
     ]
+
+
+def bounding() -> list[EntryPoint]:
+    """Generalization bounds, whose arguments limit each other."""
+    bounds, papers = nm.bounds, two_homogeneity
+    q, largest, delta = [0.1] * 4, {"largest": 1.0}, {"delta": 0.05}
+    net = papers.NormalizedNet(papers.NormalizedReLU(2, 20), 20)
+    data = (X[:3], Y[:3])
+    found = [
+        ("margin_bound", bounds.margin_bound, {"q": q, "rademacher": 0.1, "margin": 0.5} | largest | delta),
+        ("two_layer_bound", bounds.two_layer_bound, {"q": q, "X": X[:4], "radius": 3.0, "margin": 0.1} | delta),
+        ("kernel_bound", bounds.kernel_bound, {"q": q, "K": nm.kernels.arc_cosine(X[:4]), "margin": 0.1} | largest | delta),
+        ("deep_bound", bounds.deep_bound, {"q": q, "depth": 2, "radius": 2.0, "margin": None} | delta),
+        ("fast_rate_bound", papers.fast_rate_bound, {"q": q, "radius": 2.0, "constant": 1.0} | delta),
+        ("regression_bound", bounds.regression_bound, {"losses": q, "X": X[:4], "norm": 1.0, "largest_loss": 1.0, "lipschitz": 1.0, "kernel": False} | delta),
+        ("truncated_squares", bounds.truncated_squares, {"predictions": [0.1], "y": [0.2]} | largest),
+        ("interclass_distance", bounds.interclass_distance, {"X": X, "y": Y, "r": 1, "starts": 1, "iterations": 2, "seed": 0, "time_limit": None}),
+        ("interclass_bound", bounds.interclass_bound, {"n": 10, "distance": 1.0, "radius": 2.0, "r": 2, "constant": 1.0, "epsilon": 0.5} | delta),
+        ("variation_ball", bounds.variation_ball, {"X": X, "bias": True, "draws": 3, "seed": 0}),
+        ("kernel_ball", bounds.kernel_ball, {"X": X, "bias": True, "draws": 3, "seed": 0}),
+        ("early_margin", lambda **given: papers.early_margin(net, data, **given), {"time": 1e4}),
+    ]  # fmt: skip
+    return [entry(name, function, together=True, **given) for name, function, given in found]
 
 
 PACKAGES: dict[str, Callable[[], list[EntryPoint]]] = {
@@ -519,6 +573,7 @@ PACKAGES: dict[str, Callable[[], list[EntryPoint]]] = {
     "training": training,
     "flows": flows,
     "solving": solving,
+    "bounding": bounding,
 }
 
 
@@ -532,7 +587,8 @@ def foreign(entry: EntryPoint, changed: dict[str, str]) -> str | None:
         )
     except (nm.NetmarginError, ValueError) as error:
         said = str(error)
-        named = any(name in said for name in changed) or any(
+        names = entry.arguments if entry.together else changed
+        named = any(name in said for name in names) or any(
             name in ABOUT_MODEL_OR_DATA for name in changed
         )
         own = isinstance(error, nm.NetmarginError) or _raised_on_purpose(error)
