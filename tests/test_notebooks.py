@@ -113,6 +113,13 @@ def test_records_without_a_table_are_shown_in_their_line():
     assert nm.History()._repr_html_()  # without rows
 
 
+def test_text_is_plain_and_aligned():
+    rows = [("a", ("−1", Certainty.MEASURED)), ("longer", ("–", Certainty.PROVED)), "why"]
+    lines = Table("title", [*rows, ("HEAD",)], notes=["note"], warning="wrong").text().splitlines()
+    expected = ["WARNING: wrong", "title", "  a       -1 (measured)", "  longer  none", "    why"]
+    assert lines == [*expected, "", "HEAD", "note"]
+
+
 def test_texts_of_tables_are_escaped():
     nasty = "<img src=x onerror=alert(1)>"
     table = Table(nasty, [(nasty, (nasty, Certainty.PROVED))], [nasty, nasty], [nasty])

@@ -201,8 +201,8 @@ def _write(cell: Cell) -> str:
 
 def _plain(cell: Cell) -> str:
     """A cell as text, which has no minus of its own."""
-    text = cell if isinstance(cell, str) else f"{cell[0]} ({cell[1].lower()})"
-    return "none" if text == "–" else text.replace("−", "-")
+    text, label = (cell, "") if isinstance(cell, str) else (cell[0], f" ({cell[1].lower()})")
+    return "none" if text == "–" else text.replace("−", "-") + label
 
 
 def _wrap(text: str, indent: int = 2) -> list[str]:
