@@ -13,7 +13,7 @@ from ..core.arguments import check_flag, check_number
 from ..core.deadline import Deadline
 from ..core.matrices import check_sample_weight
 from ..errors import ArgumentError, DataError, Interrupted
-from ..result import MarginSolution, SoftSolution, Status
+from ..result import Status
 from ..solvers.contradictions import contradicting_pairs
 
 
@@ -117,15 +117,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
 
-    def _solve(
-        self,
-        X: np.ndarray,
-        labels: np.ndarray,
-        caps: np.ndarray | None,
-        tol: float,
-        deadline: Deadline,
-        before: list | None,
-    ) -> list[MarginSolution] | list[SoftSolution]:
+    def _solve(self, X, labels, caps, tol, deadline, before) -> list:
         """Solve a problem for each column of `labels` (n, k), -1.0 and +1.0, with costs `caps` (n,)
         of a unit of hinge loss, hard for None; `before` are the solutions of the last fit.
         """

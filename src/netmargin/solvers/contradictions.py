@@ -85,7 +85,10 @@ class Contradictions(Record):
         pairs = np.column_stack([first, second])[found]
         ratio = lengths[pairs[0, 0]] / lengths[pairs[0, 1]] if len(pairs) else 1.0
         equal = abs(ratio - 1) < _EQUAL_LENGTHS
-        exact = len(pairs) and _is_parallel(K, *pairs[0])
+        i, j = pairs[0] if len(pairs) else (0, 0)
+        # Positive multiples in all digits: K_ij^2 = K_ii K_jj, K_ij > 0.
+        sides = _multiply_in_parts(K[i, j], K[i, j]), _multiply_in_parts(K[i, i], K[j, j])
+        exact = len(pairs) and np.equal(*sides).all()
         known_to = "" if exact else " within the rounding of the entries"
         relation = "equal" if equal else "multiples of each other"
         relation += f"{known_to} in the space of the kernel"
@@ -138,12 +141,6 @@ def _keep_parallel(pairs: np.ndarray, Z: np.ndarray, tops: np.ndarray) -> np.nda
     i, j = pairs.T
     equal = np.equal(_multiply_in_parts(Z[i], tops[j]), _multiply_in_parts(Z[j], tops[i]))
     return pairs[equal.all((0, 2))]
-
-
-def _is_parallel(K: np.ndarray, i: int, j: int) -> bool:
-    """Whether features are positive multiples in all digits: K_ij^2 = K_ii K_jj, K_ij > 0."""
-    left, right = _multiply_in_parts(K[i, j], K[i, j]), _multiply_in_parts(K[i, i], K[j, j])
-    return bool(np.all(np.equal(left, right)))
 
 
 def _multiply_in_parts(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
