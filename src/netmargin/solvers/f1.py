@@ -117,7 +117,24 @@ def f1_max_margin(
     contradictions = Contradictions.among(data, bias=bias, relu=power == 1)
     # Contradictions are a proof at once, where a search can take for ever.
     if contradictions.weights is not None:
-        return _refute_separability(data, contradictions, contradictions.weights, bias, power)
+        dual = contradictions.weights
+        return VariationNormSolution(
+            margin=0.0,
+            upper_bound=0.0,
+            certified=True,
+            status=Status.NOT_SEPARABLE,
+            dual=dual,
+            seconds=time.monotonic() - started,
+            note=contradictions.note(dual, _describe_remedy(data, bias, power)),
+            atoms=np.zeros((0, data.Z.shape[1] + 1)),
+            weights=np.zeros(0),
+            bias=bias,
+            power=power,
+            slackness=0.0,
+            rounds=0,
+            local_gap=0.0,
+            upper_bound_from=describe_proof(dual, "which contradict each other"),
+        )
     # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has
     # its own sphere. In longer floats, as products of the least float64 may round to 0.
     longest = np.longdouble(data.longest)
@@ -139,7 +156,6 @@ def f1_max_margin(
     columns = best.columns(U, s)
     slack = float((dual * (columns @ weights - t)).max())
     unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
-    remedy = _describe_remedy(data, bias, power)
     margin, bound = round_down(unit * t), round_up(unit * upper)
     atoms = np.column_stack([U, s]) / sphere
     if t > 0:
@@ -154,7 +170,9 @@ def f1_max_margin(
         status=status,
         dual=dual,
         seconds=time.monotonic() - started,
-        note=contradictions.note(dual * certified, remedy) if t <= 0 else "",
+        note=contradictions.note(dual * certified, _describe_remedy(data, bias, power))
+        if t <= 0
+        else "",
         atoms=atoms,
         weights=weights,
         bias=bias,
@@ -163,29 +181,6 @@ def f1_max_margin(
         rounds=ending.rounds,
         local_gap=problem.local_gap(),
         upper_bound_from=describe_proof(dual, problem.proof),
-    )
-
-
-def _refute_separability(
-    data: SolverData, contradictions: Contradictions, weights: np.ndarray, bias: bool, power: int
-) -> VariationNormSolution:
-    """The answer where, under these weights, every neuron has response 0: a margin of 0."""
-    return VariationNormSolution(
-        margin=0.0,
-        upper_bound=0.0,
-        certified=True,
-        status=Status.NOT_SEPARABLE,
-        dual=weights,
-        seconds=0.0,
-        note=contradictions.note(weights, _describe_remedy(data, bias, power)),
-        atoms=np.zeros((0, data.Z.shape[1] + 1)),
-        weights=np.zeros(0),
-        bias=bias,
-        power=power,
-        slackness=0.0,
-        rounds=0,
-        local_gap=0.0,
-        upper_bound_from=describe_proof(weights, "which contradict each other"),
     )
 
 
