@@ -565,7 +565,7 @@ def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
 
     monkeypatch.setattr(RegularizedProblem, "_offer", offer)
     # Targets in every round, and nothing else.
-    monkeypatch.setattr(neuron_search, "NEAR", 0.0)
+    monkeypatch.setattr(neuron_search, "_NEAR", 0.0)
     monkeypatch.setattr(ActivationBranchAndBound, "finished", True)
     monkeypatch.setattr(RegularizedProblem, "proof_is_due", lambda self: True)
     found = f1_logistic(Z, y, regularization=0.02, bias=False, tol=1e-4, time_limit=4)

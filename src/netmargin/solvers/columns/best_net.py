@@ -46,12 +46,8 @@ def extract_soft_net(
     outputs = best.columns(U, s) @ weights
     # The sum of hinge losses is convex in the multiple and bends at target / output.
     target = best.rows.target
-    bends = target[outputs > 0] / outputs[outputs > 0]
-    multiples = (
-        np.append(0.0, np.quantile(bends, np.linspace(0, 1, _TRIED_MULTIPLES)))
-        if len(bends)
-        else np.zeros(1)
-    )
+    bends = np.append(0.0, target[outputs > 0] / outputs[outputs > 0])
+    multiples = np.quantile(bends, np.linspace(0, 1, _TRIED_MULTIPLES))
     objectives = [m / scale + C * np.maximum(target - m * outputs, 0.0).sum() for m in multiples]
     return U, s, weights * multiples[int(np.argmin(objectives))] / scale
 
@@ -66,9 +62,8 @@ def _fit_least_squares(
     )
     A = problem.columns(U, np.ones(len(U)))
     gram = A.T @ A
-    alphas = np.linalg.lstsq(gram + _RIDGE * np.trace(gram) * np.eye(len(U)), A.sum(0), rcond=None)[
-        0
-    ]
+    gram += _RIDGE * np.trace(gram) * np.eye(len(U))
+    alphas = np.linalg.lstsq(gram, A.sum(0), rcond=None)[0]
     used = alphas != 0
     weights = np.abs(alphas[used]) / (np.abs(alphas).sum() or 1.0)
     s = np.sign(alphas[used])

@@ -49,16 +49,11 @@ class DualSearch(NeuronSearch):
     zero_margin = ZERO_MARGIN
     many = 1  # how many times as many neurons are added and starts are taken
 
-    def __init__(
-        self,
-        restricted: RestrictedProblem,
-        options: Options,
-    ):
+    def __init__(self, restricted: RestrictedProblem, options: Options):
         super().__init__(restricted.Z, restricted.power, options)
         self.restricted = restricted
-        self.centre = self.dual = self.restricted.even_dual()
-        self.local_upper = np.inf
-        self.upper, self.proof = np.inf, ""
+        self.centre = self.dual = restricted.even_dual()
+        self.local_upper, self.upper, self.proof = np.inf, np.inf, ""
         # |u . z| is at most 1, so that the sum of the weights is a bound.
         total = float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING
         self.offer_bound(self.dual, total, "the sum of the weights")
@@ -157,7 +152,7 @@ class DualSearch(NeuronSearch):
                 self.options,
                 slack_cost=rows.slack_cost,
             )
-        self._targets.begin(self._signs * self.centre, self.t, self.restricted.U)
+        self._targets.begin(np.abs(self.centre), self.t, self.restricted.U)
         found = self._targets.improve(
             upper=self.upper,
             lower=self.t,
@@ -175,22 +170,19 @@ class DualSearch(NeuronSearch):
 
     def trim_dual(self, dual: np.ndarray) -> np.ndarray:
         """Drop small dual weights, which make branching long, while no known value grows."""
+        used = self.restricted.U[self.restricted.weights != 0]
+        how: dict = {"count": 1, "power": self.power, "deadline": self.deadline}
         for threshold in _TRIMMED_PARTS:
-            trimmed = self.restricted.normalize_dual(
-                np.where(np.abs(dual) > threshold * np.abs(dual).max(), dual, 0.0)
-            )
-            used = self.restricted.U[self.restricted.weights != 0]
-            _, values = price_locally(
-                self.Z,
-                self.coefficients(trimmed),
-                used,
-                count=1,
-                power=self.power,
-                deadline=self.deadline,
-            )
+            trimmed = self._keep_large(dual, threshold)
+            _, values = price_locally(self.Z, self.coefficients(trimmed), used, **how)
             if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
                 return trimmed
         return dual
+
+    def _keep_large(self, dual: np.ndarray, threshold: float) -> np.ndarray:
+        """The dual weights above this part of the largest, made feasible."""
+        sizes = np.abs(dual)
+        return self.restricted.normalize_dual(np.where(sizes > threshold * sizes.max(), dual, 0.0))
 
     def offer_bound(self, dual: np.ndarray, value: float, proof: str) -> None:
         """Keep dual weights if their bound is best; no value is larger there, by `proof`."""
@@ -213,11 +205,7 @@ class DualSearch(NeuronSearch):
         try:
             self.upper = np.inf
             for threshold in _DUST:
-                self.prove_at(
-                    self.restricted.normalize_dual(
-                        np.where(dual > threshold * dual.max(), dual, 0.0)
-                    )
-                )
+                self.prove_at(self._keep_large(dual, threshold))
                 if self.upper <= enough:
                     return
         finally:  # also at Ctrl-C and at the deadline

@@ -131,8 +131,8 @@ class FallingTargets:
             if excess < _LEAST_EXCESS or excess > (1 - _LEAST_GAIN) * known or enough:
                 break
             chosen = time.monotonic()
-            if self._sparse:
-                weights = self._choose_weights(excess)
+            if self._program is not None:
+                weights = self._choose_weights(self._program, excess)
             target = (1 + excess) * self._value
             if target >= upper:
                 continue
@@ -150,7 +150,7 @@ class FallingTargets:
                 if refuted % _RISE_AFTER == 0:
                     self._out_of_reach = target
                 if not self._sparse:
-                    self._value = max(self._value, self._response(weights))
+                    self._value = max(self._value, float(np.abs(self._responses.T @ weights).max()))
             else:
                 # Not in the time that is left: the next target lies in between.
                 self._out_of_reach, self._failed = target, True
@@ -192,19 +192,14 @@ class FallingTargets:
         missed = self._out_of_reach / self._value - 1
         return excess if excess > missed else 0.5 * (known + missed)
 
-    def _response(self, weights: np.ndarray) -> float:
-        """The largest response of the known neurons."""
-        return float(np.abs(self._responses.T @ weights).max(initial=0.0))
-
-    def _choose_weights(self, excess: float) -> np.ndarray:
+    def _choose_weights(self, program: SparseWeights, excess: float) -> np.ndarray:
         """Dual weights (n,) on few samples, to which no neuron found has a large response."""
-        assert self._program is not None, "begin() comes first"
         started = time.monotonic()
         seconds = max(_LEAST_SECONDS, self._tree_seconds)
         for stage in range(_SHARPENED + 1):
             for round_ in range(_MOST_ROUNDS):
                 level = (1 + _PART_FOR_WEIGHTS * excess) * self._value
-                weights, reached = self._program.solve(self._responses, level, self._deadline)
+                weights, reached = program.solve(self._responses, level, self._deadline)
                 # No weights keep the level: these neurons attain a larger t than was known.
                 self._value = max(self._value, reached / (1 + _PART_FOR_WEIGHTS * excess))
                 found, values = self._search_at(weights, thoroughly=round_ % _THOROUGH_EVERY == 0)
@@ -217,7 +212,7 @@ class FallingTargets:
                 if spent > seconds * (stage + 1) / (_SHARPENED + 1):
                     break
             if stage < _SHARPENED:
-                self._program.sharpen(weights)
+                program.sharpen(weights)
         return weights
 
     def _search_at(self, weights: np.ndarray, *, thoroughly: bool) -> tuple[np.ndarray, np.ndarray]:

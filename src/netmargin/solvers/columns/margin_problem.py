@@ -69,10 +69,7 @@ class MarginProblem(DualSearch):
     drawn = COLUMNS_PER_ROUND // 2, COLUMNS_PER_ROUND // 2  # rays and others to begin with
 
     def __init__(
-        self,
-        restricted: RestrictedProblem,
-        options: Options,
-        neurons: np.ndarray | None = None,
+        self, restricted: RestrictedProblem, options: Options, neurons: np.ndarray | None = None
     ):
         """`neurons` (k, D) are those of the caller."""
         super().__init__(restricted, options)
@@ -141,11 +138,8 @@ class MarginProblem(DualSearch):
         """Find neurons between the new dual weights and the best; before a conclusion, at both."""
         dual, gap = self._last_dual, self._gap
         if self._ascends and self._rounds == _ROUNDS_BETWEEN and gap > _HARD:
-            left = self._search_ends - time.monotonic()
-            if (
-                self.t > self.zero_margin
-                and _SECOND_ASCENT.seconds(self.Z) < _SHARE_OF_ASCENT * left
-            ):
+            affordable = _SHARE_OF_ASCENT * (self._search_ends - time.monotonic())
+            if self.t > self.zero_margin and _SECOND_ASCENT.seconds(self.Z) < affordable:
                 self._ascend(_SECOND_ASCENT)
         if self._concluding:
             return self._search_thoroughly(dual)

@@ -134,16 +134,12 @@ class RestrictedProblem:
         weights = np.maximum(np.nan_to_num(weights), 0.0)
         weights = np.where(weights > _DUST * weights.sum(), weights, 0.0)
         outputs, target = self.A @ weights, self.rows.target
+        candidates, masses = np.array([(outputs / target).min()]), np.array([weights.sum()])
         if np.isfinite(self.rows.slack_cost):
             # With the slacks that t asks for, or as much t as needs no slack.
-            candidates = np.array([t, (outputs / target).min()])
-        else:
-            candidates = np.array([(outputs / target).min()])
-        masses = np.full(len(candidates), weights.sum())
-        if np.isfinite(self.rows.slack_cost):
-            masses += self.rows.slack_cost * np.maximum(
-                candidates[:, None] * target - outputs, 0.0
-            ).sum(1)
+            candidates = np.append(t, candidates)
+            slacks = np.maximum(candidates[:, None] * target - outputs, 0.0).sum(1)
+            masses = masses + self.rows.slack_cost * slacks
         # Everything is homogeneous: divided by its mass, a candidate has mass 1.
         values = np.divide(candidates, masses, out=np.zeros_like(masses), where=masses > 0)
         best = int(np.argmax(values))
