@@ -29,27 +29,11 @@ class TransformersMarginCallback(MarginCallback, _Callback):
     data : pair, dict or iterable
         The samples to watch, as `Watch` takes them, such as a dict with `input_ids`,
         `attention_mask` and `labels`, or a DataLoader of such dicts.
-    every, unit : int and {"epoch", "step"}, default 1 and "epoch"
-        Measure after every so many epochs, or steps of the optimizer.
     folder : str, Path or None, default None
         Folder for history.jsonl and the final weights; `name` in the trainer's `output_dir` by
         default.
-    name : str, default "margins"
-        What logged values begin with, as in "margins/normalized_margin". Two callbacks need two.
-    loss, batch_size, record_margins
-        As for `Watch`.
-
-    Attributes
-    ----------
-    watch : Watch
-        The watch, once training has begun, with its `history`.
-
-    Raises
-    ------
-    MissingLibraryError
-        transformers is not installed.
-    ArgumentError
-        An argument cannot be used. What `Watch` raises comes when training begins.
+    every, unit, name, loss, batch_size, record_margins
+        As for `LightningMarginMonitor`, and so are the attribute `watch` and what is raised.
     """
 
     def __init__(

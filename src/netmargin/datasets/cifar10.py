@@ -41,10 +41,8 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
 
     Parameters
     ----------
-    split : "train" or "test", default "train"
-        Which of the two sets is read.
-    limit : int or None, default None
-        Size of a class-balanced subset, the first images of each class; all images by default.
+    split, limit
+        The set, and the size of a class-balanced subset, as for `digits`.
 
     Returns
     -------

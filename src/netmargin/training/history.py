@@ -59,21 +59,14 @@ class History(Record):
 
     def _table(self) -> Table:
         """Some epochs, evenly over the run, and how it ended."""
-        last = len(self.rows) - 1
-        chosen = sorted(
-            {round(last * k / (_SHOWN - 1)) for k in range(_SHOWN)} if self.rows else ()
-        )
-        columns = {key: name for key, name in _COLUMNS.items() if last >= 0 and key in self.rows[0]}
-        if (
-            last >= 0 and "temperature" in self.rows[0]
-        ):  # an ascent, whose rows have a norm of its own
+        first, last = self.rows[0] if self.rows else {}, len(self.rows) - 1
+        chosen = sorted({round(last * k / (_SHOWN - 1)) for k in range(_SHOWN)}) if first else []
+        columns = {key: name for key, name in _COLUMNS.items() if key in first}
+        if "temperature" in first:  # an ascent, whose rows have a norm of its own
             del columns["log10_mean_loss"]
         rows = [
-            (
-                str(self.rows[index].get("epoch", index)),
-                *(number(self.rows[index].get(key)) for key in columns),
-            )
-            for index in chosen
+            (str(row.get("epoch", index)), *(number(row.get(key)) for key in columns))
+            for index, row in ((index, self.rows[index]) for index in chosen)
         ]
         heads: list[Cell] = ["epoch"] * bool(rows)
         heads += [(name, Certainty.MEASURED) for name in columns.values()]

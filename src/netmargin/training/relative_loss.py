@@ -29,9 +29,7 @@ def descend(
 
     shrinkage : factor of the trained parameters before the step, 1 without weight decay.
     """
-    model.zero_grad()
-    outputs = scores(model, x)
-    outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
+    _differentiate(model, x, y, loss, log_scale)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:
@@ -47,17 +45,22 @@ def relative_loss_and_slope(
     model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float
 ) -> tuple[float, float]:
     """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it."""
-    outputs = scores(model, x)
-    y = y.to(outputs.device)
-    model.zero_grad()
-    outputs.backward(relative_gradient(loss, outputs, y, log_scale))
+    outputs = _differentiate(model, x, y, loss, log_scale)
     square = math.fsum(
         torch.linalg.vector_norm(where_float64_is(p.grad), dtype=torch.float64).item() ** 2
         for p in model.parameters()
         if p.grad is not None
     )
-    log_sum = loss.log_sum(margins(outputs.detach(), y)[1])
+    log_sum = loss.log_sum(margins(outputs.detach(), y.to(outputs.device))[1])
     return scaled_ratio(1.0, log_scale - log_mean(log_sum, len(x))), square
+
+
+def _differentiate(model: nn.Module, x: Any, y: Tensor, loss: Loss, log_scale: float) -> Tensor:
+    """Give the parameters the gradients of the relative loss of a batch, and return its scores."""
+    model.zero_grad()
+    outputs = scores(model, x)
+    outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
+    return outputs
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:

@@ -1,7 +1,9 @@
 """The state of a training run between epochs, and how one epoch changes it."""
 
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -155,38 +157,29 @@ class Run:
 
     def _step_through_batches(self, rate: float) -> None:
         """Take one step per batch, over all batches once."""
-        labels = Labels(self.outputs)
+        step = partial(descend, rate=rate, shrinkage=self.lr.shrinkage)
         # A net in training mode keeps parts that its owner set to evaluation, such as a frozen
         # BatchNorm.
         with nullcontext() if self.model.training else in_mode(self.model, training=True):
-            for x, y in batches(self.data, self.batch_size, self.model, shuffle=True):
-                with advise_on_memory(len(x)):
-                    descend(
-                        self.model,
-                        x,
-                        labels.encode(y),
-                        loss=self.loss,
-                        log_scale=self.log_scale,
-                        rate=rate,
-                        shrinkage=self.lr.shrinkage,
-                    )
-                self.gradient_samples += len(x)
-        self.model.zero_grad()
+            self._call_on_batches(step, shuffle=True)
 
     def _find_polyak_step(self) -> float:
         """The smallest R_B / |grad R_B|^2, R_B the relative loss, over batches; or infinity."""
-        labels, smallest = Labels(self.outputs), math.inf
         with in_mode(self.model, training=False):  # BatchNorm's statistics stay as they are
-            for x, y in batches(self.data, self.batch_size, self.model):
-                with advise_on_memory(len(x)):
-                    value, square = relative_loss_and_slope(
-                        self.model, x, labels.encode(y), loss=self.loss, log_scale=self.log_scale
-                    )
-                self.gradient_samples += len(x)
-                if 0 < square < math.inf and value > 0:
-                    smallest = min(smallest, value / square)
+            found = self._call_on_batches(relative_loss_and_slope, shuffle=False)
+        steps = (value / square for value, square in found if value > 0 and 0 < square < math.inf)
+        return min(steps, default=math.inf)
+
+    def _call_on_batches(self, function: Callable, *, shuffle: bool) -> list:
+        """What a function that differentiates returns on each batch."""
+        labels, found = Labels(self.outputs), []
+        for x, y in batches(self.data, self.batch_size, self.model, shuffle=shuffle):
+            with advise_on_memory(len(x)):
+                y = labels.encode(y)
+                found.append(function(self.model, x, y, loss=self.loss, log_scale=self.log_scale))
+            self.gradient_samples += len(x)
         self.model.zero_grad()
-        return smallest
+        return found
 
     def _measure(self) -> MarginReport:
         """Margins and loss of the whole training set."""
