@@ -553,7 +553,7 @@ def bounding() -> list[EntryPoint]:
         ("margin_bound", bounds.margin_bound, {"q": q, "rademacher": 0.1, "margin": 0.5} | largest | delta),
         ("two_layer_bound", bounds.two_layer_bound, {"q": q, "X": X[:4], "radius": 3.0, "margin": 0.1} | delta),
         ("kernel_bound", bounds.kernel_bound, {"q": q, "K": nm.kernels.arc_cosine(X[:4]), "margin": 0.1} | largest | delta),
-        ("deep_bound", bounds.deep_bound, {"q": q, "depth": 2, "radius": 2.0, "margin": None} | delta),
+        ("deep_bound", bounds.deep_bound, {"q": q, "depth": 2, "radius": 2.0} | delta),
         ("fast_rate_bound", papers.fast_rate_bound, {"q": q, "radius": 2.0, "constant": 1.0} | delta),
         ("regression_bound", bounds.regression_bound, {"losses": q, "X": X[:4], "norm": 1.0, "largest_loss": 1.0, "lipschitz": 1.0, "kernel": False} | delta),
         ("truncated_squares", bounds.truncated_squares, {"predictions": [0.1], "y": [0.2]} | largest),

@@ -128,8 +128,8 @@ def margin_bound(
         )
     if margin is None and q.min() <= 0:
         raise DataError(
-            f"The least margin is {q.min():.4g}, not positive: some sample is wrong. Give a"
-            " positive `margin` below which samples count as errors."
+            f"The least margin in q is {q.min():.4g}, not positive: some sample is wrong. Where the"
+            " bound takes a `margin`, give a positive one, below which samples count as errors."
         )
     if margin is None:
         gamma = float(q.min())
