@@ -25,8 +25,6 @@ INTERNAL = {  # never returned by a public function
     "netmargin.flow.kinks.Kinks",
     "netmargin.flow.kinks.Pattern",
     "netmargin.flow.field.Velocity",
-    "netmargin.solvers.columns.falling_targets.Proof",
-    "netmargin.solvers.columns.smooth_ascent.AscendedNet",
     "netmargin.solvers.columns.smooth_ascent.Ascent",
     "netmargin.solvers.pricing.node_bound.Nodes",
     "netmargin.solvers.pricing.node_bound.Quadratics",

@@ -18,9 +18,9 @@ _RAISE_COST_GAP = 0.3
 """Slacks grow dearer once the elastic problem is solved to this relative gap: sharper answers to it
 are not needed.
 """
-_PART_OF_TOLERANCE = 0.25
-"""The gap at which the search ends, in units of the caller's: the rest is for the rounding of the
-function that is found (`bound_exactly`).
+_ROUNDING, _PART_OF_TOLERANCE = 7.5e-7, 0.25
+"""What the tolerance leaves for the rounding of the function that is found (`bound_exactly`; 6e-7
+where samples are 1e-10 apart), and the part of it with which the search ends at least.
 """
 _CHEAP_ARCS = 40_000
 """Arcs of the arrangement that are priced in milliseconds: in the plane up to 200 samples."""
@@ -37,7 +37,7 @@ class LeastNormProblem(MarginProblem):
     many = 3  # as many neurons as samples are needed, and each of them saves rounds
 
     def __init__(self, Z: np.ndarray, target: np.ndarray, options: Options):
-        tol = _PART_OF_TOLERANCE * options.tol
+        tol = max(options.tol - _ROUNDING, _PART_OF_TOLERANCE * options.tol)
         super().__init__(RestrictedNorm(Z, target), replace(options, tol=tol))
         arcs = len(Z) ** max(np.linalg.matrix_rank(Z) - 1, 1)
         self._cheap = self.exact and arcs <= _CHEAP_ARCS
@@ -57,7 +57,7 @@ class LeastNormProblem(MarginProblem):
         return np.concatenate([found, self.prove_at(dual)]) if self._cheap else found
 
     def finish(self, *, early: bool) -> None:
-        """Take any function through the points after an early end, too."""
-        super().finish(early=early)
+        """Take the relaxed bound and any function through the points after an early end."""
         if early:
+            super().finish(early=early)
             self.restricted.fit_all()
