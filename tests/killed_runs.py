@@ -189,9 +189,8 @@ def main() -> None:
     draw, early, good = random.Random(0), 0, 0
     for kind in kinds:
         folder = root / kind.replace(" ", "-").replace("'", "")
-        run(
-            folder / "first", kind, epochs=1
-        )  # whatever is imported late is imported before the forks
+        # Whatever is imported late is imported before the forks.
+        run(folder / "first", kind, epochs=1)
         began = time.monotonic()
         history, weights = finish(folder / "whole", kind)
         duration, same = time.monotonic() - began, 0

@@ -320,9 +320,8 @@ def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
     assert measured.error == pytest.approx(distance, rel=1e-9)
     exact = flow_of(torch.tanh, time=3.0, progress=False)
     true = np.linalg.norm(flat(flow.final) - flat(exact.final)) / np.linalg.norm(flat(exact.final))
-    assert measured.error == pytest.approx(
-        true / 2, rel=0.1
-    )  # of first order: the halved steps leave half
+    # Of first order: the halved steps leave half.
+    assert measured.error == pytest.approx(true / 2, rel=0.1)
 
 
 @pytest.mark.slow_cases("proximal")
@@ -335,9 +334,8 @@ def test_time_left_is_shown_while_a_flow_runs(method, monkeypatch):
     torch.manual_seed(0)
     X, _ = random_data(12, 4)
     net, data = nn.Linear(4, 1, bias=False).double(), (X, torch.where(X[:, 0] > 0, 1, -1))
-    flow = nm.gradient_flow(
-        net, data, until=nm.LogLossBelow(-12), method=method
-    )  # progress is shown by default
+    # Progress is shown by default.
+    flow = nm.gradient_flow(net, data, until=nm.LogLossBelow(-12), method=method)
     steps = len(flow) - 1
     late = [(done, left) for done, left, _ in shown if done > steps / 2]
     assert late
@@ -477,9 +475,8 @@ def test_gamma_hat_never_falls_under_s5(power):
     assert (np.diff(margins(1.0)) >= 0).all()
     if power == 3:
         falls = [np.diff(margins(relative)).min() < 0 for relative in (1e4, 1e5, 1e6, 1e7, 1e8)]
-        assert any(
-            falls
-        )  # far beyond the rate of the theory the margin does fall: the check can fail
+        # Far beyond the rate of the theory the margin does fall: the check can fail.
+        assert any(falls)
 
 
 @pytest.mark.parametrize(
@@ -532,9 +529,8 @@ def test_theory_rate_equals_the_papers_formulas_at_small_losses():
     assert rate.log_kappa(-u) == pytest.approx(-u + (4 / 3) * math.log(u))
     assert rate.mu(-u) == 3.0 / (2 * u)
     slopes = np.diff([rate.phi(-v) for v in np.linspace(3.0, 8.0, 2001)]) / (5.0 / 2000)
-    assert (
-        slopes > 0
-    ).all()  # phi falls with the loss, and no jump where formula and quadrature meet
+    # Phi falls with the loss, and no jump where formula and quadrature meet.
+    assert (slopes > 0).all()
     assert np.abs(np.diff(slopes)).max() < 0.01
 
 

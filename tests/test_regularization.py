@@ -106,9 +106,8 @@ def test_multi_class_path_meets_a_margin_ascent():
         found.append(
             nm.maximize_margin(net, (X, y), iterations=400, progress=False).report.normalized_margin
         )
-    assert (
-        np.diff(path.column("normalized_margin")) >= -1e-5
-    ).all()  # minimizers are found to about that
+    # Minimizers are found to about that.
+    assert (np.diff(path.column("normalized_margin")) >= -1e-5).all()
     assert path.rows[-1]["normalized_margin"] > 0.98 * max(found)
 
 

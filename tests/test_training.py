@@ -93,9 +93,8 @@ def test_loss_based_training_equals_a_plain_implementation(digits):
                 theirs.load_state_dict(start)
                 alpha /= 2 ** (1 / 10)
     assert history.column("relative_rate")[1:] == pytest.approx(rates, rel=1e-12)
-    assert (
-        sum(history.column("attempts")) > 25
-    )  # some epochs were undone, or this test shows nothing
+    # Some epochs were undone, or this test shows nothing.
+    assert sum(history.column("attempts")) > 25
     for p, q in zip(mine.parameters(), theirs.parameters(), strict=True):
         assert torch.allclose(p, q, rtol=1e-7, atol=1e-10)
 
@@ -252,9 +251,8 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dro
         nm.train(parts, digits, until=nm.Epochs(12), checkpoint_dir=tmp_path / "parts", **settings)
     done = interrupted.value.history.rows
     assert 0 < len(done) < 13
-    assert (
-        nm.measure(parts, digits).log_loss == done[-1]["log_loss"]
-    )  # the unfinished epoch was undone
+    # The unfinished epoch was undone.
+    assert nm.measure(parts, digits).log_loss == done[-1]["log_loss"]
     resumed = make()
     again = nm.train(
         resumed, digits, until=nm.Epochs(12), checkpoint_dir=tmp_path / "parts", **settings
@@ -599,9 +597,8 @@ def test_the_first_rate_is_the_papers_from_random_weights_and_the_polyak_step_fr
     outputs = net(digits[0])
     loss = F.cross_entropy(outputs, digits[1])
     square = torch.autograd.grad(loss, net.weight)[0].square().sum()
-    polyak = (
-        loss * loss / square
-    ).item()  # of the mean loss divided by itself, as one step of rate alpha / loss sees it
+    # Of the mean loss divided by itself, as one step of rate alpha / loss sees it.
+    polyak = (loss * loss / square).item()
     rule = nm.LossBasedLR(alpha=100.0 * polyak)
     seen = []
     rule_begin = type(rule).begin

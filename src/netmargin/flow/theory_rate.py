@@ -25,12 +25,9 @@ class SmoothnessBounds(Record):
 
     Parameters
     ----------
-    value : float
-        Bound B_0 of the margins q_n.
-    gradient : float
-        Bound B_1 of the Euclidean norms |grad q_n|.
-    hessian : float
-        Bound B_2 of the spectral norms of the Hessians of q_n.
+    value, gradient, hessian : float
+        Bounds B_0 of the margins q_n, B_1 of the Euclidean norms |grad q_n|, and B_2 of the
+        spectral norms of the Hessians of q_n.
 
     Examples
     --------
@@ -67,12 +64,9 @@ class SmoothnessBounds(Record):
         DataError
             The inputs are no matrix of finite numbers.
 
-        Notes
-        -----
-        All three are sums over neurons of terms of degree p + 1, 2 p and p - 1 in (|a_j|, |w_j|),
-        so one neuron attains the largest values: |x|^p sqrt(1 / (p + 1)) (p / (p + 1))^{p/2} and
-        |x|^p sqrt(p) (p / (p + 1))^{(p-1)/2}; the Hessian is at most p^2 |x|^p.
         """
+        # All three are sums over neurons of terms of degree p + 1, 2 p and p - 1 in |a_j|, |w_j|,
+        # so one neuron attains the largest values.
         power = check_count("power", power, at_least=2)
         X = as_inputs(X).double().cpu().numpy()
         if X.ndim != 2:
@@ -99,10 +93,8 @@ class TheoryRate:
 
     Parameters
     ----------
-    log_loss : float
-        Natural log of the *summed* loss at the beginning, below 0.
-    log_norm : float
-        Natural log of ||theta|| there.
+    log_loss, log_norm : float
+        Natural logs of the *summed* loss at the beginning, below 0, and of ||theta|| there.
     order : float
         Homogeneity order L of the net.
     bounds : SmoothnessBounds

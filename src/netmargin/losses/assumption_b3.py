@@ -53,14 +53,10 @@ class B3Report(Record):
 
     Attributes
     ----------
-    b_f : float
-        The margin beyond which (B3) was checked, as given.
-    b_g : float
-        The smallest usable constant b_g of (B3).
-    K : float
-        The smallest constant K of (B3.4) on the tested range.
-    largest_q : float
-        The largest margin that was tested.
+    b_f, largest_q : float
+        The margins beyond which and up to which (B3) was checked.
+    b_g, K : float
+        The smallest constants b_g of (B3) and K of (B3.4) on the tested range.
     violations : tuple of str
         One sentence for each part of (B3) that fails.
     caveats : tuple of str

@@ -21,12 +21,9 @@ class Loss:
 
     Parameters
     ----------
-    f : callable
-        The function f, elementwise from a float64 tensor to a float64 tensor of the same shape.
-    f_prime : callable
-        The derivative of f, of the same kind.
-    g : callable
-        The inverse of f on [b_f, infinity) at least, of the same kind.
+    f, f_prime, g : callable
+        The function f, its derivative, and its inverse on [b_f, infinity) at least: elementwise
+        from a float64 tensor to a float64 tensor of the same shape.
     b_f : float, default 0
         A margin of at least 0 beyond which f'(q) q does not decrease; the data are separated once
         the *summed* loss is below l(b_f).

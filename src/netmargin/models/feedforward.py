@@ -14,8 +14,7 @@ from .initialization import has_bias, set_he_normal, set_he_normal_for_images
 def mlp(widths: Sequence[int], *, bias: str = "first", power: int = 1) -> nn.Sequential:
     """A fully connected net with ReLU, or a power of it, between its layers.
 
-    Weights are He normal, biases zero; with bias "first" or "none" the scores are homogeneous in
-    the parameters.
+    With bias "first" or "none" the scores are homogeneous in the parameters.
 
     Parameters
     ----------
@@ -64,16 +63,13 @@ def mnist_cnn(
     """The convolutional net of Lyu and Li (2019) for MNIST, with 3.24M parameters.
 
     Its layers are conv 5x5, pool, conv 3x3, pool, fully connected, scores, with ReLU between.
-    Weights are He normal, biases zero.
 
     Parameters
     ----------
     bias : "first", "none" or "all", default "first"
         Layers that have a bias.
-    channels : sequence of two int, default (32, 64)
-        Channels of the two convolutions.
-    hidden : int, default 1024
-        Units of the fully connected layer.
+    channels, hidden : sequence of two int and int, default (32, 64) and 1024
+        Channels of the two convolutions, and units of the fully connected layer.
 
     Returns
     -------
@@ -122,7 +118,7 @@ def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
     """The VGG-16 variant of Lyu and Li (2019) for CIFAR-10.
 
     Thirteen 3x3 convolutions in five groups, each followed by pooling, and one dense layer, with
-    ReLU between. Weights are He normal, biases zero.
+    ReLU between.
 
     Parameters
     ----------

@@ -37,10 +37,8 @@ def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:
 
     Parameters
     ----------
-    depth : int, default 16
-        Number of layers, 6 B + 4 with B >= 1 blocks in each group.
-    widen : int, default 10
-        Factor of the channels.
+    depth, widen : int, default 16 and 10
+        Number of layers, 6 B + 4 with B >= 1 blocks in each group, and factor of the channels.
 
     Returns
     -------

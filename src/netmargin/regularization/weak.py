@@ -17,10 +17,8 @@ class WeakRegularization(Record):
 
     Attributes
     ----------
-    regularization : float
-        lambda = gamma^{r/a} / (n (l - 1))^c; 0 or infinite where that is beyond float64.
-    log_regularization : float
-        Natural log of lambda.
+    regularization, log_regularization : float
+        lambda = gamma^{r/a} / (n (l - 1))^c, 0 or infinite beyond float64, and its natural log.
     exponent : float
         The exponent c, the smallest that the proof allows.
     guarantee : float
@@ -51,14 +49,10 @@ def weak_regularization(
     ----------
     margin : float
         The largest normalized margin gamma = q_min / ||Theta||^a, > 0.
-    n : int
-        Number of samples.
-    classes : int, default 2
-        Number of classes l; a net with one output has 2.
-    order : float, default 2.0
-        Order of homogeneity a of the net, > 0.
-    r : float, default 2.0
-        Power of the norm in the penalty, > 0.
+    n, classes : int, the latter by default 2
+        Numbers of samples and of classes l; a net with one output has 2.
+    order, r : float, default 2.0
+        Order of homogeneity a of the net, and power of the norm in the penalty, > 0.
 
     Returns
     -------

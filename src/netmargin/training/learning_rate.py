@@ -113,10 +113,9 @@ class LossBasedLR(LearningRate):
     ----------
     alpha : float, default 0.1
         The relative rate at first, > 0.
-    r_u : float, default 2^(1/5)
-        Factor by which alpha grows after an epoch that lowers the loss, >= 1.
-    r_d : float, default 2^(1/10)
-        Factor by which alpha shrinks after one that does not, > 1.
+    r_u, r_d : float, default 2^(1/5) and 2^(1/10)
+        Factors by which alpha grows after an epoch that lowers the loss, >= 1, and shrinks after
+        one that does not, > 1.
 
     Examples
     --------
@@ -173,15 +172,11 @@ class AnnealedLR(LearningRate):
 
     Parameters
     ----------
-    rate : float, default 0.1
-        Rate of each step on the mean batch loss, at first.
-    weight_decay : float, default 2e-4
-        Weight decay at first, below 1 / rate.
-    rate_drops : dict of int to float, optional
-        Factors in (0, 1] of the rate, by the number of accepted epochs after which they apply; the
+    rate, weight_decay : float, default 0.1 and 2e-4
+        Rate of each step on the mean batch loss, and weight decay, below 1 / rate, at first.
+    rate_drops, decay_drops : dict of int to float, optional
+        Factors in (0, 1] of both, by the number of accepted epochs after which they apply; the
         paper's for CIFAR-10 by default.
-    decay_drops : dict of int to float, optional
-        Factors in (0, 1] of the weight decay, likewise.
 
     Examples
     --------

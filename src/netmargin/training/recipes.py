@@ -14,16 +14,9 @@ from ..core.records import short_repr
 class Recipe:
     """A net of the papers with the data it is trained on.
 
-    Attributes
-    ----------
-    title : str
-        What it is, in a few words.
-    make_model : callable
-        Makes the net anew, with `bias` as an optional argument.
-    data : str
-        Name of the data set, a key of `netmargin.datasets.BY_NAME`.
-    batch_size : int
-        Samples per step of training.
+    make_model : makes the net anew, with `bias` as an optional argument.
+    data : a key of `netmargin.datasets.BY_NAME`.
+    batch_size : samples per step of training.
     """
 
     title: str

@@ -118,10 +118,8 @@ class MarginGrowthBelow(StoppingRule):
 
     Parameters
     ----------
-    ratio : float, default 0.01
-        The growth, relative to the margin at the beginning of the window, below which it is over.
-    epochs : int, default 100
-        The window over which the growth is taken, in epochs.
+    ratio, epochs : float and int, default 0.01 and 100
+        The growth in so many epochs, relative to the margin before them, below which it is over.
 
     Examples
     --------
