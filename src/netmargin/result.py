@@ -232,15 +232,10 @@ class RegularizedSolution(Solution):
         The value that the returned solution attains, recomputed in float64.
     lower_bound : float
         A number that no solution falls below, proved by `dual`.
-    certified : bool
-        Whether the bracket is proved to be within the tolerance; False for a search that was
-        interrupted.
-    status : Status
-        How the solver ended.
     dual : ndarray, shape (n,), float64
         Weights of the samples, at least 0 and at most the largest slope of the loss.
-    seconds : float
-        Wall-clock time of the call.
+    certified, status, seconds
+        As of `MarginSolution`.
     """
 
     objective: float

@@ -29,11 +29,8 @@ class ConstraintSubset:
 
     def distinct(self) -> "ConstraintSubset":
         """The subset without repetitions, in order of first appearance."""
-        pairs = zip(self.samples.tolist(), self.classes.tolist(), strict=True)
-        first: dict[tuple[int, int], int] = {}
-        for index, pair in enumerate(pairs):
-            first.setdefault(pair, index)
-        kept = list(first.values())
+        pairs = enumerate(zip(self.samples.tolist(), self.classes.tolist(), strict=True))
+        kept = sorted({pair: index for index, pair in reversed([*pairs])}.values())
         return ConstraintSubset(self.samples[kept], self.classes[kept], self.merit[kept])
 
     def best(self, count: int) -> "ConstraintSubset":
