@@ -1,10 +1,9 @@
 """The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..core.arguments import check_choice
 from ..errors import ModelError
@@ -18,7 +17,7 @@ from .degree import CONSTANT, AnyDegree, Degree, Unknown
 from .derivation import Derivation
 from .follower import Follower
 from .measurements import Measurements
-from .samples import count_as_it_is_samples, count_samples, find_inputs, is_expensive
+from .samples import count_samples, find_inputs, plan_as_it_is
 from .stored_statistics import describe_statistics
 from .trace import Trace
 from .validation import confirm_both, observe, settle
@@ -118,8 +117,7 @@ def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
         trace.statistics,
     )
     numbers = trace.numbers / count_samples(measured.traced)
-    expensive = is_expensive(model, numbers)
-    measured.measure_as_it_is_on(count_as_it_is_samples(numbers), expensive=expensive)
+    measured.measure_as_it_is_on(*plan_as_it_is(model, numbers))
     del trace  # and with it all values of the pass, before more are computed
     # Where only biases are in the way, the net without them is settled as well: margins of such
     # nets are measured like that (Lyu and Li 2019, J.1).
@@ -150,7 +148,15 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
     follower = Follower(Trace(model, x, buffers if follow else {}))
     try:
         with torch.no_grad(), torch.random.fork_rng():
-            outputs = _call_followed(follower, model, buffers, x)
+            try:
+                with follower.following(model):
+                    outputs = call_with(model, buffers, x)
+            except Exception:
+                # Once more without the trace: if the net fails as well, its error is explained to
+                # the user; if not, a rule failed, and that error goes up as it is.
+                with explain_forward_errors(x):
+                    call_with(model, buffers, x)
+                raise
             if not torch.isfinite(outputs).all():
                 raise ModelError(
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
@@ -159,18 +165,3 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
     finally:
         torch.backends.mha.set_fastpath_enabled(fused_attention)
     return follower.trace, follower.finish(outputs)
-
-
-def _call_followed(
-    follower: Follower, model: nn.Module, buffers: Mapping[str, Tensor], x
-) -> Tensor:
-    """Call the model with these buffers, followed."""
-    try:
-        with follower.following(model):
-            return call_with(model, buffers, x)
-    except Exception:
-        # Run once more without the trace: if the net fails as well, its error is explained to the
-        # user; if not, a rule failed, and that error goes up as it is.
-        with explain_forward_errors(x):
-            call_with(model, buffers, x)
-        raise

@@ -50,7 +50,7 @@ class Measurements:
         # Set where the samples say nothing (blank images), and noise is added to them.
         self._blank = self._expensive = False
 
-    def measure_as_it_is_on(self, count: int, *, expensive: bool = False) -> None:
+    def measure_as_it_is_on(self, count: int, expensive: bool = False) -> None:
         """Measure the net with its epsilons and casts on so many samples, if there are as many; in
         float32, whose rounding is far below the 1% that count, where that is `expensive`.
         """

@@ -73,16 +73,14 @@ def count_samples(x) -> int:
     return len(x[0] if isinstance(x, tuple) else x)
 
 
-def count_as_it_is_samples(numbers: float) -> int:
-    """Decide on how many samples a net that computes so many numbers for each is measured."""
+def plan_as_it_is(model: nn.Module, numbers: float) -> tuple[int, bool]:
+    """On how many samples a net that computes so many numbers for each is measured as it is, and
+    whether that is too expensive in float64.
+    """
     least, most = _AS_IT_IS_SAMPLES
-    return int(min(max(_AS_IT_IS_NUMBERS / max(numbers, 1), least), most))
-
-
-def is_expensive(model: nn.Module, numbers: float) -> bool:
-    """Whether a float32 net of so many numbers for a sample is not measured in float64."""
-    total = numbers * _AS_IT_IS_SAMPLES[0] + sum(p.numel() for p in model.parameters())
-    return device_and_dtype(model)[1] == torch.float32 and total > _AS_IT_IS_NUMBERS
+    total = numbers * least + sum(p.numel() for p in model.parameters())
+    expensive = device_and_dtype(model)[1] == torch.float32 and total > _AS_IT_IS_NUMBERS
+    return int(min(max(_AS_IT_IS_NUMBERS / max(numbers, 1), least), most)), expensive
 
 
 def repeat_first_sample(x):
