@@ -39,8 +39,8 @@ class Conditions:
 
     def select(
         self, cost: np.ndarray, *, without: Collection[str] = (), unchanged: Degree = CONSTANT
-    ) -> frozenset[str]:
-        """Select at least cost parameters that can be scaled together.
+    ) -> dict[str, Exponent]:
+        """Select at least cost parameters that can all be scaled by c: each with its exponent 1.
 
         without, unchanged : parameters that are not chosen, and a degree that must not grow.
         """
@@ -53,10 +53,9 @@ class Conditions:
             bounds=Bounds(0, [float(name not in without) for name in self.names]),
         )
         if found.x is None:
-            return frozenset()
-        chosen = dict.fromkeys(
-            (name for name, share in zip(self.names, found.x, strict=True) if share > 0.5), 1
-        )
+            return {}
+        shares = zip(self.names, found.x, strict=True)
+        chosen: dict[str, Exponent] = {name: 1 for name, share in shares if share > 0.5}
         # The solver works in floating point: its candidate is validated in rational arithmetic.
         valid = self.hold(chosen) and not unchanged.under(chosen)
-        return frozenset(chosen) if valid else frozenset()
+        return chosen if valid else {}

@@ -6,7 +6,7 @@ that satisfy all constraints form a linear space, and every kind of homogeneity 
 that space (see derivation.py).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -49,10 +49,6 @@ class Degree(Record):
         Parameters that are absent from the scaling stay as they are.
         """
         return sum(e * scaling[n] for n, e in self.exponents.items() if n in scaling)
-
-    def total(self, names: Collection[str]) -> Exponent:
-        """The exponent of c when the named parameters are multiplied by c."""
-        return sum(e for n, e in self.exponents.items() if n in names)
 
 
 CONSTANT = Degree()

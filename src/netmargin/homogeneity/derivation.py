@@ -89,30 +89,29 @@ class Derivation:
     def answer(self) -> Homogeneity:
         """The answer of the rules: with the epsilons neglected, and before any numerical check."""
         blockers = self._blockers
-        if not blockers and self.degree.total(self.names) <= 0:
+        if not blockers and self.degree.under(dict.fromkeys(self.names, 1)) <= 0:
             reason = "the outputs do not grow with the parameters"
             blockers = (Blocker("", reason, "end with a bias-free nn.Linear"),)
         conditions = Conditions(self.names, self._binding)
         quasi, quasi_reason = find_quasi_exponents(conditions, self.degree)
-        chosen = self._partial(conditions) if blockers else frozenset(self.names)
-        scaled = tuple(n for n in self.names if n in chosen)
-        groups, members = self._groups(scaled)
+        scaled = self._partial(conditions) if blockers else dict.fromkeys(self.names, 1)
+        parts = self._parts(name for name in self.names if name in scaled)
         if blockers:
             kind = Kind.PARTIAL if scaled else Kind.NONE
         else:
-            kind = Kind.MULTI_HOMOGENEOUS if len(groups) > 1 else Kind.HOMOGENEOUS
+            kind = Kind.MULTI_HOMOGENEOUS if len(parts) > 1 else Kind.HOMOGENEOUS
         return Homogeneity(
             kind,
-            tidy(self.degree.total(chosen)) if scaled else None,
-            groups,
-            members,
+            tidy(self.degree.under(scaled)) if scaled else None,
+            {name: tidy(self.degree.under(part)) for name, part in parts.items()},
+            {name: tuple(part) for name, part in parts.items()},
             blockers,
             Evidence.NUMERICAL if self.observed else Evidence.DERIVED,
             quasi_exponents=quasi,
             quasi_reason=quasi_reason,
             notes=self.observed,
             ignored=self.ignored,
-            epsilons=self.guards_moved_by([dict.fromkeys(part, 1) for part in members.values()]),
+            epsilons=self.guards_moved_by(parts.values()),
             guards=self.guards,
             casts=self.casts,
             statistics=dict(self.statistics),
@@ -121,8 +120,8 @@ class Derivation:
     @cached_property
     def _blockers(self) -> tuple[Blocker, ...]:
         """The conditions that a scaling of all parameters violates, each once."""
-        names = frozenset(self.names)
-        violated = [c for c in self._binding if c.difference.total(names)]
+        everything = dict.fromkeys(self.names, 1)
+        violated = [c for c in self._binding if c.difference.under(everything)]
         return tuple(
             dict.fromkeys(Blocker(c.where, c.reason, c.replacement, c.bias) for c in violated)
         )
@@ -132,31 +131,22 @@ class Derivation:
         """The constraints that hold for sure: those not due to a neglected epsilon."""
         return [c for c in self.constraints if c.epsilon is None]
 
-    def _groups(
-        self, scaled: tuple[str, ...]
-    ) -> tuple[dict[str, Exponent], dict[str, tuple[str, ...]]]:
-        """Partition the parameters into unions of layers that can each be scaled on their own: the
-        exponent and the parameters of every union, by its name.
-        """
+    def _parts(self, scaled: Iterable[str]) -> dict[str, dict[str, int]]:
+        """Unions of layers that can each be scaled on their own, by name; each as its scaling."""
         # Start with single layers, and merge those that a constraint ties together, until none
         # does. A merged part may meet the constraint that its pieces did not.
-        parts = [(name, dict.fromkeys(own)) for name, own in layers_of(scaled).items()]
+        parts = {layer: dict.fromkeys(own, 1) for layer, own in layers_of(scaled).items()}
         changed = True
         while changed:
             changed = False
             for constraint in self._binding:
-                tied = [part for part in parts if constraint.difference.total(part[1])]
+                tied = [name for name in parts if constraint.difference.under(parts[name])]
                 if len(tied) > 1:
-                    merged = (
-                        " + ".join(p[0] for p in tied),
-                        dict.fromkeys(n for p in tied for n in p[1]),
-                    )
-                    parts = [p for p in parts if p not in tied] + [merged]
+                    parts[" + ".join(tied)] = {n: 1 for name in tied for n in parts.pop(name)}
                     changed = True
-        exponents = {name: tidy(self.degree.total(own)) for name, own in parts}
-        return exponents, {name: tuple(own) for name, own in parts}
+        return parts
 
-    def _partial(self, conditions: Conditions) -> frozenset[str]:
+    def _partial(self, conditions: Conditions) -> Mapping[str, Exponent]:
         """Find the parameters of largest order in which the net is homogeneous, and all else that
         is scale-invariant. Ties go to fewer parameters, then to later ones.
         """
@@ -166,8 +156,8 @@ class Derivation:
         count = len(self.names)
         sizes = 1 + np.linspace(1, 0, count) / count
         grown = conditions.select(sizes - conditions.weights(self.degree) * 4 * count)
-        if self.degree.total(grown) <= 0:
-            return frozenset()
+        if self.degree.under(grown) <= 0:
+            return {}
         # Weights before a normalization, and all that writes to a stream before one: whoever scales
         # them too changes nothing. The net without its biases tells that where they alone block.
         if self.narrow or self.bias_free is not None:
