@@ -401,6 +401,7 @@ def test_labels_that_will_not_do_are_named_and_no_others():
         nm.measure(ten, (torch.zeros(20, 3), torch.arange(20)))
 
 
+@pytest.mark.slow
 def test_warnings_point_at_the_callers_line():
     class Noisy(torch.nn.Linear):
         def forward(self, x):

@@ -133,6 +133,7 @@ def test_interclass_distance_in_one_dimension_by_brute_force():
         assert found.upper_bound >= widest * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_distances_scale_with_the_data():
     X, y = nm.datasets.hypercube(40, 4)
     found = [

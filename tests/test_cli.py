@@ -134,6 +134,7 @@ def test_certify(tmp_path, capsys):
     assert "margin that is not positive" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_biases_everywhere(tmp_path, capsys):
     assert run(f"train digits-mlp --bias all --limit 50 --epochs 1 --out {tmp_path} --quiet") == 0
     assert run("analyse digits-mlp --bias all --json") == 0
@@ -356,7 +357,7 @@ def environment_for(folder) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{source}", "OMP_NUM_THREADS": "1"}
 
 
-@pytest.mark.slow_cases("a factory")
+@pytest.mark.slow_cases("a factory", "certify")
 @pytest.mark.parametrize("name", BUSY)
 def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
     """A process of its own gets the signal that a terminal sends."""
@@ -406,6 +407,7 @@ def test_an_interruption_of_every_verb_exits_with_130(own, capsys, monkeypatch, 
     assert "interrupted" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_output_on_a_full_disk_exits_with_1(own):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "netmargin", "verify", "--list"]

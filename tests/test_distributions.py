@@ -91,6 +91,7 @@ def test_alternating_needs_its_kinks():
     assert len(best.support) == 5
 
 
+@pytest.mark.slow
 def test_bad_input():
     for wrong in (
         lambda: datasets.clusters(0, 3),

@@ -201,6 +201,7 @@ def test_steps_and_rates_beyond_all_reason_are_said():
     assert history.rows[-1]["accuracy"] == 1
 
 
+@pytest.mark.slow
 def test_error_estimate_compares_the_same_time():
     """Found by review: with a stopping rule it was the distance of two times."""
     flow = flow_of(torch.relu, until=nm.LogLossBelow(-0.5), estimate_error=True)
@@ -589,6 +590,7 @@ def test_margin_ascent_with_activations_computed_twice_is_the_same(monkeypatch):
     assert ascend() == pytest.approx(held, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_bad_input(tmp_path):
     X, y = random_data(8, 3)
     net = mlp([3, 4, 1]).double()

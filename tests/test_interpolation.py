@@ -73,6 +73,7 @@ def test_gaussian_sets(index):
     assert_set_is_solved(index)
 
 
+@pytest.mark.slow_cases("8")
 @pytest.mark.parametrize("index", [5, 8])
 def test_no_search_ends_before_its_best_weights_are_proved(index, monkeypatch):
     """A search whose best dual weights turned out to be worth less once lost its patience at a

@@ -135,27 +135,29 @@ def test_claims_hold(id):
     assert all(violation > entry.claim.tolerance and at for _, violation, at in entry.refuted)
 
 
-@pytest.mark.nightly_cases("lyu-li/rates upper", "lyu-li/rates exponent")
 @pytest.mark.slow_cases(
-    "lyu-li/smoothed-monotone sign1",
-    "wei/kernel-margin-bound slopes",
     "chizat-bach/interclass",
-    "two-homogeneity/margin-lower-bound divergence",
-    "two-homogeneity/logistic-control growth",
-)
-@pytest.mark.slow_cases(
     "chizat-bach/mirror-rate",
     "chizat-bach/output-rate",
+    "lyu-li/angle-integral factor1",
     "lyu-li/kkt-finite-time",
     "lyu-li/kkt-limit",
     "lyu-li/ntk-svm",
     "lyu-li/rates",
+    "lyu-li/smoothed-monotone sign1",
+    "two-homogeneity/early-margin",
+    "two-homogeneity/logistic-control growth",
+    "two-homogeneity/margin-lower-bound divergence",
+    "two-homogeneity/mirror-equivalence factor1",
     "two-homogeneity/parity-error",
+    "wei/kernel-margin-bound slopes",
     "wei/mass-growth",
+    "wei/max-margin-path",
     "wei/net-beats-kernel",
     "wei/perturbed-flow",
     "wei/regression-limit",
 )
+@pytest.mark.nightly_cases("lyu-li/rates exponent", "lyu-li/rates upper")
 @pytest.mark.parametrize(
     ("id", "constants", "trials"), BROKEN, ids=[f"{id} {next(iter(c))}" for id, c, _ in BROKEN]
 )
@@ -296,6 +298,7 @@ def test_interruption_keeps_the_entries(monkeypatch):
     assert [entry.claim.id for entry in found] == ["lyu-li/sandwich"]
 
 
+@pytest.mark.slow
 def test_claims_are_listed_in_one_order_whichever_was_imported_first():
     last = "netmargin.papers.two_homogeneity.claims_parity"
     code = f"import {last}; from netmargin.theory import CLAIMS; print(*CLAIMS)"

@@ -139,6 +139,7 @@ def test_margins_stay_where_convolutions_before_a_normalization_are_rescaled():
     assert after.normalized_margin != pytest.approx(before.normalized_margin, rel=0.1)
 
 
+@pytest.mark.slow
 def test_training_records_quasi_margins(digits, tmp_path):
     torch.manual_seed(0)
     model = mlp([64, 8, 10], bias="all").double()

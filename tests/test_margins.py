@@ -204,6 +204,7 @@ def reports_of_a_large_net() -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 def test_a_pickled_report_holds_no_net_and_says_the_same():
     for name, report in reports_of_a_large_net().items():
         pickled = pickle.dumps(report)

@@ -188,6 +188,7 @@ def test_bad_input():
         )
 
 
+@pytest.mark.slow
 def test_figures_of_runs(tmp_path):
     """Margins beside the optimum, and the classifiers at all snapshots; margins alone where the
     data are not in the plane.

@@ -36,7 +36,7 @@ def make(kind: str, n: int = 8) -> tuple[NormalizedNet, tuple[torch.Tensor, torc
     return NormalizedNet(inner, inner(x).shape[1], seed=2), (x, y)
 
 
-@pytest.mark.nightly_cases("normalized", "BatchNorm")
+@pytest.mark.nightly_cases("BatchNorm", "normalized")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "time"),

@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pytest
 
 import netmargin as nm
 from netmargin.core.records import Certainty, Table
@@ -93,6 +94,7 @@ def shown() -> dict[str, tuple]:
     }
 
 
+@pytest.mark.slow
 def test_notebooks_show_the_numbers_of_records_with_their_labels():
     for name, (record, rows) in shown().items():
         cells = Cells(record._repr_html_())

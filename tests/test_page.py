@@ -499,6 +499,7 @@ def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():
     assert (alone.labels.worst, len(alone.labels.lines)) == ((), 50)
 
 
+@pytest.mark.slow
 def test_wrong_labels_of_other_data_are_refused_and_those_of_many_samples_have_their_images():
     (X, y), _ = flipped_digits(1400, 140)
     found, net = nm.label_errors((X, y)), digits_net()[0]
@@ -911,6 +912,7 @@ def test_a_bound_that_rounds_to_nothing_is_not_said():
         assert any("no other shares" in tag.text for tag in tags) == said
 
 
+@pytest.mark.slow
 def test_a_run_is_shown_by_its_folder(tmp_path, capsys):
     folder = tmp_path / "run"
     train = f"train digits-mlp --limit 60 --epochs 3 --quiet --out {folder}"

@@ -94,7 +94,7 @@ KINDS = (
 )
 
 
-@pytest.mark.nightly_cases("certificate", "radii", "history")
+@pytest.mark.nightly_cases("certificate", "history", "radii")
 @pytest.mark.parametrize("name", KINDS)
 def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, name):
     with open_page(browser, files[name], width=320) as tab:

@@ -28,6 +28,7 @@ def charts():
     return compiling
 
 
+@pytest.mark.slow
 def test_shipped_charts_are_what_altair_compiles():
     compiling = charts()
     written = json.loads((compiling.SHIPPED / compiling.MADE_BY).read_text())

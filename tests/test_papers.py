@@ -35,36 +35,14 @@ def out(tmp_path_factory):
 
 
 @pytest.mark.nightly_cases(
+    "chizat-bach/fig2c",
+    "lyu-li/fig6",
+    "lyu-li/fig8",
+    "wei-2018/fig3",
     "wei-2019/fig2",
     "wei-2019/fig3",
-    "wei-2018/fig3",
-    "lyu-li/fig8",
-    "lyu-li/fig6",
-    "chizat-bach/fig2c",
 )
-@pytest.mark.slow_cases(
-    "chizat-bach/fig1",
-    "chizat-bach/fig2b",
-    "chizat-bach/fig2c]",
-    "chizat-bach/fig2d]",
-    "lyu-li/fig1]",
-    "lyu-li/fig3]",
-    "lyu-li/fig4]",
-    "lyu-li/fig5]",
-    "lyu-li/fig6]",
-    "lyu-li/fig7]",
-    "lyu-li/fig8]",
-    "lyu-li/table1]",
-    "two-homogeneity/monotone]",
-    "two-homogeneity/parity]",
-    "wei-2018/fig2]",
-    "wei-2018/fig3]",
-    "wei-2018/table1]",
-    "wei-2019/fig2]",
-    "wei-2019/fig3]",
-    "wei-2019/fig4]",
-    "wei-2019/fig5]",
-)
+@pytest.mark.slow  # one is drawn in the quick run, by `test_nothing_is_computed_twice`
 @pytest.mark.parametrize("id", list_figures())
 def test_figures_at_smoke_scale(out, id):
     result = reproduce(id, out=out, jobs=1, progress=False)

@@ -64,6 +64,7 @@ def test_logistic_reference_of_one_sample():
         assert found.objective == pytest.approx(entropy(p), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_logistic_reference_tends_to_the_max_margin():
     X, y = corners(12)
     optimum = nm.solvers.f1_max_margin(X, y)

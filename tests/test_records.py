@@ -121,6 +121,7 @@ def test_every_record_prints_in_a_line(name, kind):
     assert "tensor(" not in shown
 
 
+@pytest.mark.slow
 def test_records_show_the_numbers_that_matter(digits, separated):
     report = nm.measure(separated, digits)
     assert f"n={report.n} " in repr(report)

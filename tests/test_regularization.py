@@ -38,7 +38,7 @@ SETS = {
 }
 
 
-@pytest.mark.nightly_cases("hexagon", "xor", "inside")
+@pytest.mark.nightly_cases("hexagon", "inside", "xor")
 @pytest.mark.slow_cases("hexagon]", "inside, outside]", "square]", "two", "xor")
 @pytest.mark.parametrize("name", SETS)
 def test_margins_tend_to_the_certified_optimum(name):
@@ -77,6 +77,7 @@ def test_the_path_is_the_exact_path():
     )
 
 
+@pytest.mark.slow
 def test_the_path_goes_on_where_a_strong_lambda_made_the_net_vanish():
     """Found by the ledger: 0 is stationary for every lambda, and paths that had come there ended
     there.
@@ -253,6 +254,7 @@ def test_one_sample_of_two_classes_has_no_weak_lambda():
         nm.weak_regularization(-1.0, n=5)
 
 
+@pytest.mark.slow
 def test_layers_with_parameters_at_zero():
     """The biases of `mlp` begin at 0, where the logarithm of their penalty has no slope: the path
     moves all the same.

@@ -59,10 +59,10 @@ def cells(Z: np.ndarray) -> np.ndarray:
 @pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_equals_brute_force_over_all_cells(dimension):
-    """The convex program over every cell at once, against columns found one by one: 50 problems
+    """The convex program over every cell at once, against columns found one by one: 25 problems
     each.
     """
-    for seed in range(50):
+    for seed in range(25):
         X, y = random_problem(seed, dimension)
         solution = f1_max_margin(X, y, tol=1e-9)
         Z = np.hstack([X, np.ones((len(X), 1))])

@@ -128,6 +128,7 @@ def test_training_goes_on_far_below_underflow(separated, digits, log10, dtype, l
     assert all(math.isfinite(m) for m in margin)
 
 
+@pytest.mark.slow_cases("loss0")
 @pytest.mark.parametrize("loss", [Exponential(3), Logistic(3)])
 def test_cubic_losses_train(separated, digits, loss):
     model = copy.deepcopy(separated)
