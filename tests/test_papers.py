@@ -317,6 +317,11 @@ def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
     known = figure("chizat-bach/fig4")
     run, settings = known.runs(known.scales["smoke"])[0], known.scales["smoke"]
     original, keys = inspect.getsource, []
+
+    def forget():
+        runs._parse_module.cache_clear()
+        runs._read_syntax.cache_clear()
+
     for old, new in (
         ("$", ""),
         ('"""([A-Z])', '"""Now \\1'),
@@ -325,10 +330,10 @@ def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
     ):
         change = lambda module, old=old, new=new: re.sub(old, new, original(module))  # noqa: E731
         monkeypatch.setattr("netmargin.papers.gallery.runs.inspect.getsource", change)
-        runs._parse_module.cache_clear()
+        forget()
         keys.append(folder_of(known, settings, run, tmp_path).name)
     monkeypatch.undo()
-    runs._parse_module.cache_clear()
+    forget()
     assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
