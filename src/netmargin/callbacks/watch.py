@@ -11,18 +11,18 @@ from torch.utils.data import DataLoader, DistributedSampler
 from ..core.arguments import check_count, check_path
 from ..core.caller import warn_caller
 from ..errors import ArgumentError, DataError
-from ..homogeneity import analyse
 from ..losses import Loss, as_loss
 from ..margins import MarginReport, measure
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, open_model_and_data, takes_data
-from ..nets.model import in_mode, noise_of
+from ..nets.model import in_mode
 from ..nets.shared import alone, is_first_process
 from ..result import Status
 from ..training import History, save_weights
 from ..training.history_file import HistoryFile
 from ..training.randomness import Randomness
+from ..training.run import analyse_with_noise
 from ..training.sample_margins import sample_margins
 
 
@@ -109,10 +109,8 @@ class Watch:
         state: dict | None = None,
     ):
         self.model, self._data, self._loss = model, data, as_loss(loss)
-        self.every, self._batch_size = (
-            check_count("every", every),
-            check_count("batch_size", batch_size),
-        )
+        self.every = check_count("every", every)
+        self._batch_size = check_count("batch_size", batch_size)
         self.folder = check_path("folder", folder, optional=True)
         self._calls, rows = _read_state(state)
         self.history = History(rows)
@@ -207,9 +205,7 @@ class Watch:
         self._net, self._samples = open_model_and_data(self.model, self._data)
         with in_mode(self._net, training=False):
             x, _ = next(batches(self._samples, self._batch_size, self._net))
-            if noise := noise_of(self._net, x):
-                warn_caller(f"{noise} The margins of this history are those of single draws.")
-            self._homogeneity = analyse(self._net, x)
+            self._homogeneity = analyse_with_noise(self._net, x)
         self._structure = _describe_structure(self.model)
 
 

@@ -13,7 +13,7 @@ from ..core import logspace
 from ..core.caller import warn_caller
 from ..core.memory import advise_on_memory
 from ..errors import DataError, DivergenceError, NonFiniteOutputError, OutOfMemoryError
-from ..homogeneity import analyse
+from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
@@ -67,10 +67,7 @@ class Run:
         """Start anew, or from a saved state, with the inputs of the first batch."""
         with in_mode(self.model, training=False):
             self.outputs = require_differentiable(self.model, first, "nothing to train")
-            # Training may go on under noise; the reader of its history must know what is in it.
-            if noise := noise_of(self.model, first):
-                warn_caller(f"{noise} The margins of this history are those of single draws.")
-            self.homogeneity = analyse(self.model, first)
+            self.homogeneity = analyse_with_noise(self.model, first)
         _check_classes(self.data, self.outputs)
         if saved is None:
             self._begin_anew()
@@ -240,6 +237,14 @@ class Run:
             "gradient_samples": self.gradient_samples,
             "random": self.randomness.state(),
         }
+
+
+def analyse_with_noise(model: nn.Module, x: Any) -> Homogeneity:
+    """The analysis of a net in evaluation mode, with a warning where it is noisy."""
+    # Training may go on under noise; the reader of its history must know what is in it.
+    if noise := noise_of(model, x):
+        warn_caller(f"{noise} The margins of this history are those of single draws.")
+    return analyse(model, x)
 
 
 def _read_log_mean(report: MarginReport) -> float:
