@@ -62,12 +62,11 @@ def train_both_layers(
     w_j(t + 1) = w_j(t) + eta(t) m grad_j F with F = -log mean_n l(y_n h(x_n)) and h(x) = (1/m)
     sum_j b_j relu(a_j . x~)^power. For power 1 w_j = (a_j, b_j) and both layers move; for power 2
     (smooth) the b_j stay signs. The net starts balanced: a_j uniform on the sphere of radius
-    `scale`, b_j = +-scale (power 2: +-1), so |a_j| = |b_j| nearly persists. Weights are kept
-    relative to their size, which grows like exp(sqrt t) and is kept as its log.
+    `scale`, b_j = +-scale (power 2: +-1), so |a_j| = |b_j| nearly persists. Their size, which grows
+    like exp(sqrt t), is kept as its log.
 
-    R runs go on at once. `width`, `rate`, `seeds` and `target` may be sequences with one entry for
-    each, and X and y lists of data sets of one dimension; what is single holds for all. Runs of
-    similar size share tensors; each result is that of the run alone, to rounding.
+    R runs go on at once: `width`, `rate`, `seeds` and `target` may be sequences with one entry for
+    each, and X and y lists of data sets of one dimension; what is single holds for all.
 
     Where the loss of a run grows by a factor e between two records, or is not finite, the run goes
     back to the last record and halves its step sizes, with a warning. Ctrl-C returns the records so
@@ -152,7 +151,7 @@ def train_both_layers(
     settings = zip(
         one_per_run(sets, count),
         widths,
-        one_per_run(_default_rate if rate is None else rate, count),
+        one_per_run(rate or (lambda t: 0.5 / np.sqrt(t + 1)), count),
         [check_seed(seed) for seed in one_per_run(seeds, count)],
         one_per_run(target, count),
         strict=True,
@@ -178,11 +177,6 @@ def train_both_layers(
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
     shown = check_flag("progress", progress)
     return _train(runs, dtype, times, set(snapshots), samples, bias, shown)
-
-
-def _default_rate(times: np.ndarray) -> np.ndarray:
-    """Step sizes 0.5 / sqrt(t + 1)."""
-    return 0.5 / np.sqrt(times + 1)
 
 
 def _train(
@@ -224,10 +218,7 @@ def _train(
     if not taken or taken[-1].time != reached[-1]:
         taken.append(take_snapshot(runs, reached[-1], bias))
     margins, log_masses = (np.array(column) for column in zip(*rows, strict=True))
-    steps, halvings = (
-        np.array(column)
-        for column in zip(*[(run.steps, run.halvings) for run in runs], strict=True)
-    )
+    steps, halvings = np.array([(run.steps, run.halvings) for run in runs]).T
     return TwoLayerRuns(np.array(reached), margins, log_masses, taken, steps, halvings, status)
 
 
