@@ -88,6 +88,7 @@ def test_phi_margin_and_rate_against_fifty_digits(order, start):
         for u in (start, 1.3 * start + 0.2, start + 4):
             phi = exact.phi(u)
             assert abs(rate.phi(-u) - phi) < 1e-8 * max(1, abs(phi))
+            assert rate.mu(-u) == pytest.approx(start / (2 * u))
             log_rate = mpmath.log(start / (2 * mpmath.mpf(u))) - log_C
             log_rate -= mpmath.log(exact.kappa(mpmath.mpf(u)))
             assert abs(rate.log_rate(-u) - log_rate) < 1e-8 * max(1, abs(log_rate))
