@@ -14,7 +14,7 @@ demo: .venv/ready
 
 # The linters beside the tests: each is one process, and so is each half of the tests.
 test: .venv/ready
-	$(MAKE) --jobs=2 lint test-quick
+	$(MAKE) --no-print-directory --jobs=2 lint test-quick
 
 test-quick: .venv/ready
 	$(PYTEST) --ignore=tests/integrations
