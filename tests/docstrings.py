@@ -13,7 +13,7 @@ from numpydoc.validate import validate
 
 import netmargin as nm
 
-ROOMS = (
+PACKAGES = (
     "bounds",
     "datasets",
     "estimators",
@@ -48,7 +48,7 @@ OF_FUNCTIONS_ONLY = {"PR01", "PR03", "RT01", "EX01"}
 def list_public() -> dict[str, object]:
     """Every public function and class of this package by its full name."""
     found = {}
-    for owner in (nm, *(getattr(nm, room) for room in ROOMS)):
+    for owner in (nm, *(getattr(nm, package) for package in PACKAGES)):
         for name in getattr(owner, "__all__", [n for n in vars(owner) if not n.startswith("_")]):
             thing = getattr(owner, name)
             is_code = inspect.isfunction(thing) or inspect.isclass(thing)

@@ -360,13 +360,13 @@ def test_a_loss_that_is_undefined_at_a_margin_says_so():
 def test_a_model_that_cannot_be_copied_says_so():
     net = mlp([3, 6, 2])
     net.rows = (row for row in X)
-    for door in (nm.certify, lambda *given: nm.gradient_flow(*given, time=1.0)):
+    for entry in (nm.certify, lambda *given: nm.gradient_flow(*given, time=1.0)):
         with pytest.raises(nm.ModelError, match="cannot be copied: TypeError.*generators"):
-            door(net, (X, Y))
+            entry(net, (X, Y))
 
 
 @pytest.mark.parametrize(
-    ("door", "shown"),
+    ("entry", "shown"),
     [
         (lambda *given, **named: nm.label_errors(*given[1:], **named), "label_errors((X, y))"),
         (nm.measure, "measure(model, (X, y))"),
@@ -383,10 +383,10 @@ def test_a_model_that_cannot_be_copied_says_so():
         (nm.Watch, "Watch(model, (X, y))"),
     ],
 )
-def test_samples_come_as_one_pair(door, shown):
+def test_samples_come_as_one_pair(entry, shown):
     """`nm.measure(net, X, y)` said that measure() takes 2 positional arguments."""
     net = mlp([3, 4, 2])
-    for call in (lambda: door(net, X, Y), lambda: door(net, X, y=Y)):
+    for call in (lambda: entry(net, X, Y), lambda: entry(net, X, y=Y)):
         with pytest.raises(nm.ArgumentError, match=re.escape(f"as one pair: {shown}.")):
             call()
 
@@ -407,7 +407,7 @@ def test_warnings_point_at_the_callers_line():
         def forward(self, x):
             return super().forward(x) + torch.rand(len(x), 2)
 
-    for door in (nm.measure, nm.Watch, nm.input_margins, nm.train):
+    for entry in (nm.measure, nm.Watch, nm.input_margins, nm.train):
         with pytest.warns(UserWarning, match="noisy|single draws") as found:
-            door(Noisy(3, 2), (X, Y))
+            entry(Noisy(3, 2), (X, Y))
         assert {warned.filename for warned in found} == {__file__}

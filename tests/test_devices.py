@@ -56,7 +56,7 @@ def device(monkeypatch):
 
 
 X = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
-DOORS = {
+ENTRIES = {
     "analyse": lambda net, data: nm.analyse(net, data[0]).deviation < 1e-12,
     "check": lambda net, data: nm.analyse(net, data[0]).check(net, data).deviation < 1e-12,
     "measure": lambda net, data: nm.measure(net, data).q.tolist(),
@@ -85,18 +85,18 @@ def test_the_stand_in_refuses_float64(device):
 
 
 @pytest.mark.slow_cases("robustness")
-@pytest.mark.parametrize("door", DOORS)
-def test_float64_work_is_done_on_the_cpu(door, device, monkeypatch):
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_float64_work_is_done_on_the_cpu(entry, device, monkeypatch):
     net, mode = device
     with torch.no_grad():
         data = (X, net(X).argmax(1))
     state = {name: value.clone() for name, value in net.state_dict().items()}
     with mode:
-        found = DOORS[door](net, data)
+        found = ENTRIES[entry](net, data)
     assert mode.fetched
     monkeypatch.undo()
     net.load_state_dict(state)
-    assert found == DOORS[door](net, data)
+    assert found == ENTRIES[entry](net, data)
 
 
 def test_a_note_says_so(device):

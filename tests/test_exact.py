@@ -11,7 +11,7 @@ import pytest
 import netmargin as nm
 from netmargin import Status, solvers
 from tests.exact.arrangement import largest_response, nets_attain
-from tests.exact.judging import DOORS, draw, judge
+from tests.exact.judging import ENTRIES, draw, judge
 from tests.exact.rational import separate, whole
 
 SEED = int(os.environ.get("NETMARGIN_TEST_SEED", "0"))
@@ -32,7 +32,7 @@ INSTANCES = {
     "certify": 25,
     "orders": 25,
 }
-"""Of each door, a second or two each; `make check-all` draws for ten minutes."""
+"""Of each entry, a second or two each; `make check-all` draws for ten minutes."""
 RAISED, LOWERED = 1.005, 0.995
 """By how much a planted lie is off; radii are known to a part of 1e-3 where they are closed."""
 LIES = [
@@ -51,7 +51,7 @@ LIES = [
     ("radii", nm, "robustness", {"lower": RAISED, "upper": LOWERED}),
     ("certify", nm, "certify", {"epsilon": 0.9, "epsilon_lower": 1.1, "q_min": RAISED}),
 ]
-"""Doors, what answers at them, and by what factor a number of its answer is wrong."""
+"""Entries, what answers at them, and by what factor a number of its answer is wrong."""
 FIRST = {"radii": 32}
 """From where on answers are looked at: one that is certified comes soon."""
 
@@ -75,21 +75,21 @@ ONCE_FALSE = [
 """Instances (function, seed, index) about which something false was said, of some 200,000."""
 
 
-@pytest.mark.parametrize(("door", "seed", "index"), ONCE_FALSE)
-def test_nothing_false_is_said_again(door, seed, index):
-    assert not judge(DOORS[door], seed, index).faults
+@pytest.mark.parametrize(("entry", "seed", "index"), ONCE_FALSE)
+def test_nothing_false_is_said_again(entry, seed, index):
+    assert not judge(ENTRIES[entry], seed, index).faults
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_no_statement_is_false(door):
-    verdicts = [judge(DOORS[door], SEED, index) for index in range(INSTANCES[door])]
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_no_statement_is_false(entry):
+    verdicts = [judge(ENTRIES[entry], SEED, index) for index in range(INSTANCES[entry])]
     false = {k: verdict.faults for k, verdict in enumerate(verdicts) if verdict.faults}
-    assert not false, f"python -m tests.exact --only {door} --seed {SEED} --index {min(false)}"
+    assert not false, f"python -m tests.exact --only {entry} --seed {SEED} --index {min(false)}"
     assert sum(verdict.certified for verdict in verdicts) > len(verdicts) / 5
 
 
-@pytest.mark.parametrize(("door", "place", "name", "lies"), LIES)
-def test_the_judge_sees_a_wrong_number(monkeypatch, door, place, name, lies):
+@pytest.mark.parametrize(("entry", "place", "name", "lies"), LIES)
+def test_the_judge_sees_a_wrong_number(monkeypatch, entry, place, name, lies):
     """Of the first certified answer in which they are not 0: true as it comes, false with a lie."""
     answer, seen = getattr(place, name), []
 
@@ -98,41 +98,41 @@ def test_the_judge_sees_a_wrong_number(monkeypatch, door, place, name, lies):
         return seen[-1]
 
     monkeypatch.setattr(place, name, listen)
-    for index in range(FIRST.get(door, 0), 200):
+    for index in range(FIRST.get(entry, 0), 200):
         seen.clear()
-        verdict = judge(DOORS[door], 3, index)
+        verdict = judge(ENTRIES[entry], 3, index)
         told = verdict.certified and not verdict.faults
         if told and all(1e-9 < np.max(getattr(seen[0], field)) < np.inf for field in lies):
             break
     for field, factor in lies.items():
         lie = replace(seen[0], **{field: getattr(seen[0], field) * factor})
         monkeypatch.setattr(place, name, lambda *arguments, answer=lie, **options: answer)
-        assert judge(DOORS[door], 3, index).faults
+        assert judge(ENTRIES[entry], 3, index).faults
 
 
 def test_the_judge_sees_samples_that_can_be_separated(monkeypatch):
     honest = solvers.linear_max_margin
-    door = DOORS["linear_l1"]
-    index = next(k for k in range(99) if judge(door, 3, k).status == "OPTIMAL")
+    entry = ENTRIES["linear_l1"]
+    index = next(k for k in range(99) if judge(entry, 3, k).status == "OPTIMAL")
 
     def refuse(*arguments, **options):
         found = honest(*arguments, **options)
         return replace(found, margin=0.0, status=Status.NOT_SEPARABLE)
 
     monkeypatch.setattr(solvers, "linear_max_margin", refuse)
-    assert "separates" in judge(door, 3, index).faults[0]
+    assert "separates" in judge(entry, 3, index).faults[0]
 
 
 def test_the_judge_sees_an_order_that_is_wrong(monkeypatch):
-    door, honest = DOORS["orders"], nm.analyse
-    index = next(k for k in range(99) if judge(door, 3, k).status == "HOMOGENEOUS")
+    entry, honest = ENTRIES["orders"], nm.analyse
+    index = next(k for k in range(99) if judge(entry, 3, k).status == "HOMOGENEOUS")
 
     def miscount(*arguments):
         found = honest(*arguments)
         return replace(found, order=found.order + 1)
 
     monkeypatch.setattr(nm, "analyse", miscount)
-    assert judge(door, 3, index).faults
+    assert judge(entry, 3, index).faults
 
 
 def test_exact_answers_in_closed_form():
@@ -163,6 +163,6 @@ def test_all_neurons_are_visited():
 
 
 def test_an_instance_is_the_same_whenever_it_is_drawn():
-    first, second = (draw(DOORS["linear_l2"], 5, 7) for _ in range(2))
+    first, second = (draw(ENTRIES["linear_l2"], 5, 7) for _ in range(2))
     assert (first["X"] == second["X"]).all()
     assert (first["y"] == second["y"]).all()

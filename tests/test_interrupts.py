@@ -1,7 +1,7 @@
-"""Ctrl-C: every door whose work may take long, stopped at the first, a middle and the last call of
+"""Ctrl-C: every function whose work may take long, stopped at the first, a middle and the last call of
 what it is made of.
 
-A new door is a row of `DOORS`; the solvers are rows of `tests/test_contracts.py`.
+A new one is a row of `ENTRIES`; the solvers are rows of `tests/test_contracts.py`.
 """
 
 import copy
@@ -68,7 +68,7 @@ def begins(found: list[dict], whole: list[dict]) -> bool:
 
 
 @dataclass(frozen=True)
-class Door:
+class Entry:
     """A function whose work may take long.
 
     call : does the work anew, and returns its record and the model that was worked on, or None.
@@ -82,7 +82,7 @@ class Door:
 
 
 def on_model(work: Callable, make: Callable[[], nn.Module]) -> Callable:
-    """Doors that change a model, or could."""
+    """Functions that change a model, or could."""
 
     def call():
         net = copy.deepcopy(make())
@@ -92,7 +92,7 @@ def on_model(work: Callable, make: Callable[[], nn.Module]) -> Callable:
 
 
 def alone(work: Callable) -> Callable:
-    """Doors that take no model."""
+    """Functions that take no model."""
     return lambda: (work(), None)
 
 
@@ -265,20 +265,20 @@ LAMBDAS = {"lambdas": [1e-2, 1e-3, 1e-4], "starts": 2, "iterations": 5, "progres
 FLOW = {"time": 3.0, "progress": False}
 PROXIMAL = FLOW | {"method": "proximal", "step_size": 0.2}
 STEP, MINIMIZED = "flow.exact:step", "regularization.objective:minimize"
-DOORS = {
-    "train": Door(
+ENTRIES = {
+    "train": Entry(
         on_model(
             lambda net: nm.train(net, (X, Y), until=nm.Epochs(5), batch_size=2, **QUIET), fresh
         ),
         ("training.run:descend", "training.run:Run.epoch"),
         loss_of_rows(),
     ),
-    "robustness": Door(
+    "robustness": Entry(
         on_model(lambda net: nm.robustness(net, (X, Y), attacks=(), batch_size=2, **QUIET), linear),
         ("radii.batch_radii:certified_radii",),
         radii_hold,
     ),
-    "maximize_margin": Door(
+    "maximize_margin": Entry(
         on_model(lambda net: nm.maximize_margin(net, (X, Y), **BRIEF), trained),
         (
             "ascent.stages:minimize",
@@ -288,27 +288,27 @@ DOORS = {
         ),
         ascent_holds,
     ),
-    "maximize_margin, not separated": Door(
+    "maximize_margin, not separated": Entry(
         on_model(lambda net: nm.maximize_margin(net, (X, Y), **BRIEF), fresh),
         ("training.run:descend",),
         lambda found, net, _: not found.rows and agree(found.report.log_loss, log_loss(net)),
     ),
-    "flow.gradient_descent": Door(
+    "flow.gradient_descent": Entry(
         on_model(lambda net: nm.flow.gradient_descent(net, (X, Y), steps=8, rate=0.05), trained),
         ("flow.gradient_descent:make_report",),
         loss_of_rows(nm.losses.Exponential()),
     ),
-    "gradient_flow": Door(
+    "gradient_flow": Entry(
         on_model(lambda net: nm.gradient_flow(net, (X, Y), **FLOW), trained),
         (STEP, "flow.run:make_report"),
         flow_holds,
     ),
-    "gradient_flow, proximal": Door(
+    "gradient_flow, proximal": Entry(
         on_model(lambda net: nm.gradient_flow(net, (X, Y), **PROXIMAL), trained),
         ("flow.proximal:minimize", "flow.run:make_report"),
         flow_holds,
     ),
-    "papers.two_homogeneity.mirror_flow": Door(
+    "papers.two_homogeneity.mirror_flow": Entry(
         on_model(
             lambda net: two_homogeneity.mirror_flow(net, (X, Y), time=0.2, **QUIET),
             lambda: normalized()[0],
@@ -316,25 +316,25 @@ DOORS = {
         (STEP, "flow.run:make_report"),
         mirror_holds,
     ),
-    "regularization_path": Door(
+    "regularization_path": Entry(
         alone(lambda: nm.regularization_path(fresh, (X, Y), **LAMBDAS)), (MINIMIZED,), path_holds
     ),
-    "twolayer.train_both_layers": Door(
+    "twolayer.train_both_layers": Entry(
         alone(both_layers),
         ("twolayer.run_group:sample_weights", "twolayer.run_group:RunGroup._store"),
         runs_hold,
     ),
-    "papers.wei_2018.perturbed_flow": Door(
+    "papers.wei_2018.perturbed_flow": Entry(
         alone(perturbed),
         ("papers.wei_2018._particles:Dynamics.advance",),
         records_hold("values", "moments"),
     ),
-    "papers.chizat_bach.projected_flow": Door(
+    "papers.chizat_bach.projected_flow": Entry(
         alone(lambda: chizat_bach.projected_flow(particles(), X, Y, times=[0, 0.5, 1, 2])),
         ("papers.chizat_bach._projected_flow:_FlowField.__call__",),
         projected_holds,
     ),
-    "papers.chizat_bach.train_magnitudes": Door(
+    "papers.chizat_bach.train_magnitudes": Entry(
         alone(lambda: chizat_bach.train_magnitudes(FEATURES, Y, steps=30)),
         (
             "papers.chizat_bach._fixed_features:softmax",
@@ -342,12 +342,12 @@ DOORS = {
         ),
         features_hold,
     ),
-    "papers.chizat_bach.train_output_layer": Door(
+    "papers.chizat_bach.train_output_layer": Entry(
         alone(lambda: chizat_bach.train_output_layer(FEATURES, Y, steps=30)),
         ("papers.chizat_bach._fixed_features:softmax", "solvers.linear_search:minimize"),
         features_hold,
     ),
-    "papers.two_homogeneity.early_margin": Door(
+    "papers.two_homogeneity.early_margin": Entry(
         on_model(
             lambda net: two_homogeneity.early_margin(net, (X, Y), time=1e4, states=normalized()[1]),
             lambda: normalized()[0],
@@ -360,7 +360,7 @@ DOORS = {
             and found.C_2 <= whole.C_2
         ),
     ),
-    "twolayer.slackness": Door(
+    "twolayer.slackness": Entry(
         alone(slackness),
         (
             "twolayer.slackness:price_locally",
@@ -372,7 +372,7 @@ DOORS = {
             and 0 < found.neurons <= whole.neurons + 1e-12
         ),
     ),
-    "certify": Door(
+    "certify": Entry(
         on_model(certify, trained),
         (
             "kkt.constraint_search:multipliers",
@@ -381,7 +381,7 @@ DOORS = {
         ),
         certificate_holds,
     ),
-    "tangent_svm": Door(
+    "tangent_svm": Entry(
         on_model(lambda net: nm.tangent_svm(net, (X, Y)), trained),
         ("solvers.kernel_engine:descend",),
         lambda found, _, whole: (
@@ -390,14 +390,14 @@ DOORS = {
             and abs(found.cosine) <= 1
         ),
     ),
-    "papers.chizat_bach.tangent_max_margin": Door(
+    "papers.chizat_bach.tangent_max_margin": Entry(
         alone(lambda: chizat_bach.tangent_max_margin(particles().atoms, X, Y, bias=False)),
         ("solvers.kernel_engine:descend",),
         lambda found, _, whole: (
             found.margin <= whole.upper_bound and found.upper_bound >= whole.margin
         ),
     ),
-    "bounds.interclass_distance": Door(
+    "bounds.interclass_distance": Entry(
         alone(interclass),
         (
             "bounds.view_search:minimize",
@@ -407,7 +407,7 @@ DOORS = {
             found.distance <= whole.upper_bound and found.upper_bound >= whole.distance
         ),
     ),
-    "theory.verify": Door(
+    "theory.verify": Entry(
         alone(lambda: verify(["lyu-li/euler", "lyu-li/sandwich"], trials=[0, 1, 2], jobs=1)),
         ("papers.ledger.claim:Claim.examine", "papers.ledger.claim:Trial"),
         lambda found, _, whole: (
@@ -422,8 +422,8 @@ ENDED = (Status.FINISHED, Status.OPTIMAL)
 
 @functools.cache
 def whole_work(name: str):
-    """The record of the door when nothing interrupts it."""
-    return DOORS[name].call()[0]
+    """The record of the function when nothing interrupts it."""
+    return ENTRIES[name].call()[0]
 
 
 def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[Any, int]:
@@ -456,23 +456,24 @@ def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[A
     "gradient_flow, proximal", "maximize_margin, not separated", "regularization_path"
 )
 @pytest.mark.parametrize(
-    ("name", "inside"), [(name, inside) for name, door in DOORS.items() for inside in door.inside]
+    ("name", "inside"),
+    [(name, inside) for name, entry in ENTRIES.items() for inside in entry.inside],
 )
 def test_ctrl_c_returns_what_is_true_so_far(name, inside):
-    door, whole = DOORS[name], whole_work(name)
+    entry, whole = ENTRIES[name], whole_work(name)
     assert whole.status in ENDED
-    _, count = call_interrupted(door.call, inside, None)
+    _, count = call_interrupted(entry.call, inside, None)
     assert count > 0
     for moment in sorted({1, (count + 1) // 2, count}):
-        (found, model), _ = call_interrupted(door.call, inside, moment)
+        (found, model), _ = call_interrupted(entry.call, inside, moment)
         assert found.status is Status.INTERRUPTED, (moment, found)
-        assert door.holds(found, model, whole), (moment, found)
+        assert entry.holds(found, model, whole), (moment, found)
         assert model is None or all(torch.isfinite(p).all() for p in model.parameters())
-    again, _ = door.call()
+    again, _ = entry.call()
     assert again.status is whole.status
 
 
-def test_the_page_names_the_doors_that_return():
+def test_the_page_names_the_functions_that_return():
     """The second table of docs/interrupting.md, against these rows and those of the solvers."""
     page = (ROOT / "docs" / "interrupting.md").read_text()
     table = page.split("## Returns with a status")[1].split("\n## ")[0]
@@ -482,7 +483,7 @@ def test_the_page_names_the_doors_that_return():
         if line.startswith("| `")
         for name in re.findall(r"`([\w.]+)`", line.split("|")[1])
     }
-    rows = {name.partition(",")[0] for name in DOORS} | {
+    rows = {name.partition(",")[0] for name in ENTRIES} | {
         f"solvers.{name}" for name in solvers.__all__ if name.islower()
     }
     assert named == rows

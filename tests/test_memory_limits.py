@@ -40,7 +40,7 @@ class Bounded(nn.Module):
 with torch.no_grad():
     DATA = (X, Bounded(300).net(X).argmax(1))
 
-DOORS = {
+ENTRIES = {
     "measure": (200, nm.measure, {}),
     "train": (100, nm.train, {"until": nm.Epochs(1), "progress": False}),
     "input_margins": (100, nm.input_margins, {"progress": False}),
@@ -50,10 +50,10 @@ DOORS = {
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("door", DOORS)
-def test_the_batch_size_to_try_does(door, backwards):
-    used, call, options = DOORS[door]
-    if backwards and door in ("measure", "robustness"):
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_the_batch_size_to_try_does(entry, backwards):
+    used, call, options = ENTRIES[entry]
+    if backwards and entry in ("measure", "robustness"):
         pytest.skip("it has no backward pass here")
     net = Bounded(used // 2, backwards=backwards)
     with pytest.raises(nm.OutOfMemoryError, match=r"tried to allocate 2.00 GiB") as caught:

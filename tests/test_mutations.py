@@ -57,7 +57,7 @@ def test_a_run_without_tests_is_no_kill(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("package", TABLES)
-def test_the_command_kills_one_of_each_room(package, capfd):
+def test_the_command_kills_one_of_each_package(package, capfd):
     """By the test that notices; `python -m tests.mutations` runs them all, with all tests."""
     first = TABLES[package][1][0]
     assert main([package, "--match", first.why, "--tests", first.killed_by.partition("[")[0]]) == 0

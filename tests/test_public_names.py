@@ -1,4 +1,4 @@
-"""The public door: one table of names, all of them there, and each explained."""
+"""The public package: one table of names, all of them there, and each explained."""
 
 import multiprocessing
 import pickle
@@ -26,7 +26,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         nm.no_such_name  # noqa: B018
 
 
-def test_importing_the_door_loads_no_solver_and_no_plots():
+def test_importing_the_package_loads_no_solver_and_no_plots():
     heavy = ("highspy", "clarabel", "matplotlib", "sklearn", "torch")
     code = f"import sys, netmargin; print([name for name in {heavy} if name in sys.modules])"
     assert (
@@ -51,7 +51,7 @@ def test_the_version_is_the_one_that_is_installed_and_cited():
     assert nm.__version__ == version("netmargin") == cited.group(1)
 
 
-def test_the_door_itself_can_be_pickled():
+def test_the_package_itself_can_be_pickled():
     assert pickle.loads(pickle.dumps(nm)) is nm
 
 
@@ -64,7 +64,7 @@ def train_with(seed):
 
 
 @pytest.mark.slow  # processes that import torch
-def test_a_function_that_uses_the_door_runs_in_other_processes():
+def test_a_function_that_uses_the_package_runs_in_other_processes():
     wanted = [train_with(seed) for seed in range(2)]
     by_value = FunctionType(train_with.__code__, {"nm": nm, "torch": torch}, "own")
     assert Parallel(n_jobs=2)(delayed(by_value)(seed) for seed in range(2)) == wanted

@@ -60,11 +60,11 @@ NUMBERED = {
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-@pytest.mark.parametrize("door", NUMBERED)
-def test_a_loader_that_shuffles_is_read_in_the_order_of_its_data_set(door, loader):
-    if (door, loader) == ("label_errors", "dicts"):
+@pytest.mark.parametrize("entry", NUMBERED)
+def test_a_loader_that_shuffles_is_read_in_the_order_of_its_data_set(entry, loader):
+    if (entry, loader) == ("label_errors", "dicts"):
         pytest.skip("takes no inputs by name")
-    found, wanted = NUMBERED[door](LOADERS[loader]()), NUMBERED[door]((X, Y))
+    found, wanted = NUMBERED[entry](LOADERS[loader]()), NUMBERED[entry]((X, Y))
     assert torch.equal(torch.as_tensor(found), torch.as_tensor(wanted))
 
 
@@ -92,17 +92,17 @@ DRAWN = {
 
 @pytest.mark.parametrize("drawn", DRAWN)
 def test_samples_that_are_drawn_anew_have_no_rows(drawn):
-    for door in ("input_margins", "robustness", "label_errors"):
+    for entry in ("input_margins", "robustness", "label_errors"):
         with pytest.raises(nm.DataError, match=f"{drawn}.*shuffle=False"):
-            NUMBERED[door](DRAWN[drawn])
+            NUMBERED[entry](DRAWN[drawn])
     assert nm.measure(net(), DRAWN[drawn]).n  # means and minima need no rows
 
 
 def test_another_order_is_seen_in_a_second_pass():
     torch.manual_seed(0)
-    for door in ("robustness", "label_errors"):
+    for entry in ("robustness", "label_errors"):
         with pytest.raises(nm.DataError, match=r"second pass over the data \(Sometimes\)"):
-            NUMBERED[door](Sometimes())
+            NUMBERED[entry](Sometimes())
 
     class Wrapped:  # in order: nothing is wrong with it
         def __iter__(self):

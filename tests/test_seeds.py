@@ -115,13 +115,15 @@ def public_callables() -> dict[str, object]:
     of records, whose seed is a note.
     """
     found: dict[str, object] = {}
-    rooms = {"": nm} | {f"{name}.": getattr(nm, name) for name in nm.__all__}
-    for prefix, room in rooms.items():
-        if not inspect.ismodule(room):
+    packages = {"": nm} | {f"{name}.": getattr(nm, name) for name in nm.__all__}
+    for prefix, package in packages.items():
+        if not inspect.ismodule(package):
             continue
-        own = [n for n, v in vars(room).items() if getattr(v, "__module__", "") == room.__name__]
-        for name in getattr(room, "__all__", own):
-            value = getattr(room, name)
+        own = [
+            n for n, v in vars(package).items() if getattr(v, "__module__", "") == package.__name__
+        ]
+        for name in getattr(package, "__all__", own):
+            value = getattr(package, name)
             if isinstance(value, type):
                 methods = {k: m for k, m in vars(value).items() if not k.startswith("_")}
                 found |= {f"{prefix}{name}.{k}": m for k, m in methods.items() if callable(m)}

@@ -1,6 +1,6 @@
 """Judge answers of the library in exact arithmetic: `python -m tests.exact --instances 1000`.
 
-Each instance is a call of one door (a function of the library) with drawn data, half of them
+Each instance is a call of one entry (a function of the library) with drawn data, half of them
 spiteful. The answer is judged statement by statement, floats taken as the rationals that they are.
 The table says how many were certified, and how many statements are false; each of these comes with
 a line that repeats it alone. The exit code is 1 where there is any.
@@ -10,18 +10,18 @@ import argparse
 import collections
 import sys
 
-from .judging import DOORS, draw, judge, judge_all
+from .judging import ENTRIES, draw, judge, judge_all
 
 
 def table(rows: list[tuple]) -> str:
-    """Doors and statuses with their instances, certified ones, violations and seconds."""
+    """Entries and statuses with their instances, certified ones, violations and seconds."""
     lines = [
-        f"{'door':16}{'status':20}{'instances':>10}{'certified':>10}{'violations':>11}{'s':>8}"
+        f"{'entry':16}{'status':20}{'instances':>10}{'certified':>10}{'violations':>11}{'s':>8}"
     ]
     groups = collections.defaultdict(list)
     for name, _, verdict, seconds in rows:
         groups[name, verdict.status].append((verdict, seconds))
-    order = {name: place for place, name in enumerate(DOORS)}
+    order = {name: place for place, name in enumerate(ENTRIES)}
     for (name, status), group in [
         *sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1])),
         (("all", ""), [(verdict, seconds) for _, _, verdict, seconds in rows]),
@@ -40,19 +40,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
-    parser.add_argument("--only", metavar="DOOR", help=f"of {', '.join(DOORS)}; or their beginning")
-    parser.add_argument("--index", type=int, help="this instance of the door alone, in full")
+    parser.add_argument(
+        "--only", metavar="ENTRY", help=f"of {', '.join(ENTRIES)}; or their beginning"
+    )
+    parser.add_argument("--index", type=int, help="this instance of the entry alone, in full")
     options = parser.parse_args(arguments)
-    names = [name for name in DOORS if name.startswith(options.only or "")]
-    if options.only in DOORS:
+    names = [name for name in ENTRIES if name.startswith(options.only or "")]
+    if options.only in ENTRIES:
         names = [options.only]
     if not names or (options.index is not None and len(names) > 1):
-        parser.error(f"no such door: {options.only}")
+        parser.error(f"no such entry: {options.only}")
     if options.index is not None:
-        door = DOORS[names[0]]
-        for name, value in draw(door, options.seed, options.index).items():
+        entry = ENTRIES[names[0]]
+        for name, value in draw(entry, options.seed, options.index).items():
             print(f"{name} = {value!r}")
-        verdict = judge(door, options.seed, options.index)
+        verdict = judge(entry, options.seed, options.index)
         print(verdict.status, "certified" if verdict.certified else "", *verdict.faults, sep="\n  ")
         return int(bool(verdict.faults))
     rows = []

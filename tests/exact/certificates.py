@@ -12,7 +12,7 @@ from .arrangement import Vector, dot, primitive, solve
 from .nets import Net, draw_net
 from .rational import SLACK, exact, exceeds, finite, root, shown
 from .spite import inputs
-from .verdict import Door, Verdict
+from .verdict import Entry, Verdict
 
 TOLERANCE = Fraction(5, 1000)
 """Of `certify`, up to which completeness is ALL or PROVED."""
@@ -195,4 +195,4 @@ def _whole(vector: np.ndarray) -> Vector:
     return primitive([int(part * denominator) for part in vector])
 
 
-DOORS = [Door("certify", draw, judge, 3.0)]
+ENTRIES = [Entry("certify", draw, judge, 3.0)]

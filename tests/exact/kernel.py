@@ -9,7 +9,7 @@ from netmargin import Status, solvers
 
 from . import spite
 from .rational import SLACK, exact, float_separator, power_of_two, whole
-from .verdict import Door, Verdict
+from .verdict import Entry, Verdict
 
 
 def draw_gram(rng: np.random.Generator) -> dict:
@@ -99,7 +99,7 @@ def judge_soft(call: dict) -> Verdict:
     return verdict
 
 
-DOORS = [
-    Door("kernel", draw_gram, judge_hard, 20.0),
-    Door("kernel_soft", draw_soft, judge_soft, 15.0),
+ENTRIES = [
+    Entry("kernel", draw_gram, judge_hard, 20.0),
+    Entry("kernel_soft", draw_soft, judge_soft, 15.0),
 ]

@@ -8,7 +8,7 @@ from netmargin import Status, solvers
 
 from . import spite
 from .rational import float_separator, power_of_two, whole
-from .verdict import Door, Verdict
+from .verdict import Entry, Verdict
 
 
 def draw(norm: str, rng: np.random.Generator) -> dict:
@@ -47,7 +47,7 @@ def judge(call: dict) -> Verdict:
     return verdict
 
 
-DOORS = [
-    Door(f"linear_{norm}", lambda rng, norm=norm: draw(norm, rng), judge, 20.0)
+ENTRIES = [
+    Entry(f"linear_{norm}", lambda rng, norm=norm: draw(norm, rng), judge, 20.0)
     for norm in ("l1", "l2")
 ]

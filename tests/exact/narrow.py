@@ -11,7 +11,7 @@ from . import spite
 from .arrangement import circle, combine, dot
 from .neurons import LIMIT, evaluate, inputs_of, signs_of
 from .rational import power_of_two, separate, whole
-from .verdict import Door, Verdict
+from .verdict import Entry, Verdict
 
 
 def draw(rng: np.random.Generator) -> dict:
@@ -79,4 +79,4 @@ def judge(call: dict) -> Verdict:
     return verdict
 
 
-DOORS = [Door("narrow", draw, judge, 1.0)]
+ENTRIES = [Entry("narrow", draw, judge, 1.0)]

@@ -11,7 +11,7 @@ from netmargin import Status, solvers
 from . import spite
 from .arrangement import largest_response, nets_attain, nets_separate, response_of_squares
 from .rational import SLACK, exact, exceeds, power_of_two, root, shown, whole
-from .verdict import TOLERANCE, Door, Verdict
+from .verdict import TOLERANCE, Entry, Verdict
 
 LIMIT = 5.0
 """Seconds of a solver, so that one instance does not take the time of a thousand."""
@@ -235,9 +235,9 @@ def check_steepest(verdict: Verdict, found, square: Fraction) -> None:
     )
 
 
-DOORS = [
-    Door("f1", lambda rng: draw_power(rng, draw(rng)), judge_hard, 4.0),
-    Door("f1_soft", draw_soft, judge_soft, 2.0),
-    Door("f1_logistic", draw_logistic, judge_logistic, 2.0),
-    Door("least_norm_l1", draw_values, judge_least_norm, 2.0),
+ENTRIES = [
+    Entry("f1", lambda rng: draw_power(rng, draw(rng)), judge_hard, 4.0),
+    Entry("f1_soft", draw_soft, judge_soft, 2.0),
+    Entry("f1_logistic", draw_logistic, judge_logistic, 2.0),
+    Entry("least_norm_l1", draw_values, judge_least_norm, 2.0),
 ]

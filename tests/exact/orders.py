@@ -12,7 +12,7 @@ import netmargin as nm
 
 from . import spite
 from .rational import exact
-from .verdict import Door, Verdict
+from .verdict import Entry, Verdict
 
 
 class Chain(nn.Module):
@@ -142,4 +142,4 @@ def judge(call: dict) -> Verdict:
     return verdict
 
 
-DOORS = [Door("orders", draw, judge, 2.0)]
+ENTRIES = [Entry("orders", draw, judge, 2.0)]

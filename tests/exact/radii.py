@@ -11,7 +11,7 @@ from .arrangement import Vector, dot, primitive
 from .nets import Net, draw_net, split_first_layer
 from .rational import exceeds, root, shown, whole
 from .spite import inputs
-from .verdict import Door, Verdict
+from .verdict import Entry, Verdict
 
 
 def draw(rng: np.random.Generator) -> dict:
@@ -133,4 +133,4 @@ def judge(call: dict) -> Verdict:
     return verdict
 
 
-DOORS = [Door("radii", draw, judge, 1.0)]
+ENTRIES = [Entry("radii", draw, judge, 1.0)]

@@ -88,7 +88,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Door:
+class Entry:
     """A function of the library, and who judges it.
 
     draw : arguments of one call, from a generator of numbers.

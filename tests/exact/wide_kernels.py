@@ -20,7 +20,7 @@ from .neurons import (
     steepest,
 )
 from .rational import exact, root, shown, whole
-from .verdict import Door, Verdict
+from .verdict import Entry, Verdict
 
 DIGITS = 90
 """Two inputs one last digit apart have features 1e-16 apart, and squares of these are 1e-32."""
@@ -149,8 +149,8 @@ def _least_norm(Z: np.ndarray, y: np.ndarray) -> mpmath.mpf | None:
     return mpmath.sqrt(found[1]) if same and found[1] > 0 else None
 
 
-DOORS = [
-    Door("f2", draw_f2, judge_hard, 8.0),
-    Door("ntk", draw_ntk, judge_hard, 8.0),
-    Door("least_norm_l2", draw_values, judge_least_norm, 6.0),
+ENTRIES = [
+    Entry("f2", draw_f2, judge_hard, 8.0),
+    Entry("ntk", draw_ntk, judge_hard, 8.0),
+    Entry("least_norm_l2", draw_values, judge_least_norm, 6.0),
 ]

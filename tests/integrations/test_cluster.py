@@ -84,7 +84,7 @@ def own_run(seed):
     return nm.weak_regularization(seed + 1.0, n=2).exponent
 
 
-def test_a_function_of_ones_own_that_uses_the_door_runs_on_workers(scheduler, workers):
+def test_a_function_of_ones_own_that_uses_the_package_runs_on_workers(scheduler, workers):
     """As a notebook has it: the function travels by value, and `nm` with it."""
     by_value = FunctionType(own_run.__code__, {"nm": nm}, "own")
     with pytest.importorskip("distributed").Client(scheduler), parallel_config(backend="dask"):
