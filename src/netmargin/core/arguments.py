@@ -189,34 +189,19 @@ def suggest_word(value: Any, choices: Iterable[str]) -> str:
 
 def _as_number(value: Any) -> Any:
     """The real number that is given, or None for anything else."""
-    # Booleans are numbers to Python, and a flag in the place of a number is a slip.
-    if isinstance(value, (bool, str, bytes)):
-        return None
-    if isinstance(value, numbers.Real):
-        return value
-    try:  # numpy and torch scalars
-        return (
-            value.item()
-            if isinstance(value.item(), numbers.Real) and not isinstance(value.item(), bool)
-            else None
-        )
+    try:  # numpy and torch scalars have it in `item`
+        number = value if isinstance(value, numbers.Real) else value.item()
     except (AttributeError, TypeError, ValueError, RuntimeError):
         return None
+    # Booleans are numbers to Python, and a flag in the place of a number is a slip.
+    return number if isinstance(number, numbers.Real) and not isinstance(number, bool) else None
 
 
 def _describe_limits(above: float, at_least: float, below: float, at_most: float) -> str:
     """The finite limits in words, such as ' above 0 and below 1'."""
-    limits = [
-        (above, -math.inf, "above"),
-        (at_least, -math.inf, "of at least"),
-        (below, math.inf, "below"),
-        (at_most, math.inf, "of at most"),
-    ]
-    return "".join(
-        f"{' and' if index else ''} {word} {limit:g}"
-        for index, (limit, word) in enumerate(
-            (limit, word) for limit, none, word in limits if limit != none
-        )
+    limits = {"above": above, "of at least": at_least, "below": below, "of at most": at_most}
+    return " and".join(
+        f" {word} {limit:g}" for word, limit in limits.items() if math.isfinite(limit)
     )
 
 
