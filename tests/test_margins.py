@@ -51,16 +51,13 @@ def test_binary_labels_of_every_kind(labels):
     assert torch.equal(nm.measure(flat, (X, labels)).q, q)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(c=st.floats(0.5, 100.0), split=st.floats(0.1, 10.0), seed=st.integers(0, 1000))
 def test_normalized_margins_do_not_move_under_scaling(c, split, seed):
     torch.manual_seed(seed)
     model, data = (
         mlp([3, 6, 2], power=2).double(),
-        (
-            torch.randn(12, 3).double(),
-            torch.arange(12) % 2,
-        ),
+        (torch.randn(12, 3).double(), torch.arange(12) % 2),
     )
     before = nm.measure(model, data)
     scaled = copy.deepcopy(model)
