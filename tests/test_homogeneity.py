@@ -467,6 +467,36 @@ def test_a_wrong_rule_is_contradicted_in_a_net_with_later_biases(monkeypatch):
     assert analyse(model, VECTOR).evidence is Evidence.CONTRADICTED
 
 
+class ZeroOnPositive(nn.Module):
+    def forward(self, x):
+        return torch.relu(-x)
+
+
+@pytest.mark.parametrize("dead", ["there", "everywhere"])
+def test_outputs_of_0_contradict_nothing(dead):
+    """The exponents are checked where the outputs are not 0, if there is such a point."""
+    model = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), linear(8, 2)).double()
+    with torch.no_grad():
+        model[0].weight.zero_()
+        model[0].bias.fill_(-1.0)
+    if dead == "there":
+        answer = analyse(model, VECTOR)
+        assert (answer.kind, answer.order, answer.evidence) == (MULTI, 2, Evidence.DERIVED)
+    else:
+        answer = analyse(nn.Sequential(*model[:2], ZeroOnPositive()), VECTOR)
+        assert "the outputs are 0 at all points" in answer.notes[-1]
+
+
+@pytest.mark.parametrize("transform", ["fft", "fft2"])
+def test_fourier_transforms_are_linear(transform):
+    class Spectrum(nn.Module):
+        def forward(self, x):
+            return getattr(torch.fft, transform)(x).real
+
+    answer = analyse(nn.Sequential(linear(5, 8), Spectrum(), linear(8, 2)), VECTOR)
+    assert (answer.kind, answer.order) == (MULTI, 2)
+
+
 def test_ignoring_biases_follows_the_paper():
     model = mlp([5, 7, 6, 3], bias="all")
     answer = analyse(model, VECTOR).ignoring_biases()

@@ -27,6 +27,10 @@ _CHECKED_SAMPLES = 3
 """Samples on which exponents are checked: another number than the rules follow, so that exponents
 that depend on the batch size show; of two samples batch statistics leave signs only.
 """
+_DRAWS, _NOISE_OF_DRAWS = 16, 2.0
+"""Points tried until the outputs are not 0, and their noise relative to parameters: at any point
+the exponents hold, and where all ReLUs are dead it must be another than the one given.
+"""
 _DECADES = 2.0
 """Decades on both sides of 1 in which factors are drawn for the check of exponents: a wrong one
 misses by a factor there, far more than any rounding.
@@ -83,7 +87,7 @@ class Measurements:
             x = generic_inputs(self.more) if self._blank else self.more
             # A forward pass may refuse noisy samples, or this number of them.
             with suppress(RuntimeError, IndexError, ValueError):
-                probe = self.probe(answer, x, neglected=answer.guards)
+                probe = self.probe_exact(answer, x)
                 misses.append(probe.miss(*scaling))
                 if misses[-1] <= TOLERANCE:
                     break
@@ -116,16 +120,21 @@ class Measurements:
             probe = self.probe(answer, x, **kept)
         return probe
 
+    def probe_exact(self, answer: Claim, x) -> ScalingProbe:
+        """Probe the net with its epsilons made negligible, where its outputs are not 0 if such a
+        point is found.
+        """
+        for draw in range(_DRAWS):
+            other = {"seed": self.seed + draw, "noise": _NOISE_OF_DRAWS} if draw else {}
+            probe = self.probe(answer, x, neglected=answer.guards, **other)
+            if not probe.silent:
+                break
+        return probe
+
     def probe(self, answer: Claim, x, **kwargs) -> ScalingProbe:
         """Probe the net of an answer on x; `kwargs` go to `ScalingProbe`."""
-        return ScalingProbe(
-            self.model,
-            x,
-            seed=self.seed,
-            zeroed=answer.ignored,
-            statistics=answer.statistics,
-            **kwargs,
-        )
+        about = {"seed": self.seed, "zeroed": answer.ignored, "statistics": answer.statistics}
+        return ScalingProbe(self.model, x, **about | kwargs)
 
 
 def check_claim(

@@ -74,7 +74,7 @@ def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fracti
     first, twice = outputs_at(1.0), outputs_at(2.0)
     exponents: list[Fraction] = []
     for here, there in zip(first, twice, strict=True):
-        if not here.is_floating_point():
+        if not (here.is_floating_point() or here.is_complex()):
             exponents.append(Fraction(0))
             continue
         exponent = read_exponent(here, there)
@@ -102,7 +102,7 @@ def read_exponent(first: Tensor, twice: Tensor) -> Fraction | None:
 
 def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
     """Whether an output is the expected multiple of the first one; whole numbers must stay."""
-    if output.shape != first.shape or not first.is_floating_point():
+    if output.shape != first.shape or not (first.is_floating_point() or first.is_complex()):
         return torch.equal(output, first)
     target = first * expected
     return bool((output - target).abs().max() <= _TOLERANCE * target.abs().max())

@@ -47,7 +47,7 @@ def _convert(trace: Trace, value, *_, dtype=None, **__) -> AnyDegree:
         return CONSTANT
     if dtype in ROUGH:
         trace.casts[f"cast to {str(dtype).removeprefix('torch.')} in {trace.place}"] = None
-    if dtype.is_floating_point:
+    if dtype.is_floating_point or dtype.is_complex:
         return degree
     return trace.invariant(
         degree, f"truncates to {str(dtype).removeprefix('torch.')}", "keep floating numbers"

@@ -36,7 +36,7 @@ saturation or a small number shows; they are read off at 2.0.
 """
 _LARGEST_EXPONENT = 100
 """Beyond it the factors of `WIDE` give numbers that float64 (1e308) does not hold."""
-_PERTURBATION = 0.1
+PERTURBATION = 0.1
 """Noise of the generic point, relative to the size of each parameter: large enough that biases of 0
 show, small enough that the net stays like the one given.
 """
@@ -67,6 +67,7 @@ class ScalingProbe:
         zeroed: Iterable[str] = (),
         statistics: Mapping[str, Degree] | None = None,
         double: bool = True,
+        noise: float = PERTURBATION,
     ):
         self._model, self._seed, self._rounding = model, seed, rounding
         self._x, self._path = map_floating(Tensor.double, x) if double else x, ModulePath()
@@ -79,12 +80,16 @@ class ScalingProbe:
         if not as_it_is:
             generator = torch.Generator().manual_seed(seed)
             for name, size in _typical_sizes(self._parameters).items():
-                self._parameters[name] = _generic(self._parameters[name], generator, size)
+                self._parameters[name] = _generic(
+                    self._parameters[name], generator, noise * (size or 1.0)
+                )
             # Running means are noisy too: zeros, as at the start of training, would hide that they
             # do not scale.
             for name, buffer in self._buffers.items():
                 if name.endswith("running_mean"):
-                    self._buffers[name] = _generic(buffer, generator, _size(buffer))
+                    self._buffers[name] = _generic(
+                        buffer, generator, noise * (_size(buffer) or 1.0)
+                    )
         for name in zeroed:
             self._parameters[name] = torch.zeros_like(self._parameters[name])
         self._at_one = self.outputs({})
@@ -192,9 +197,9 @@ def _size(values: Tensor) -> float:
 
 
 def _generic(values: Tensor, generator: torch.Generator, size: float) -> Tensor:
-    """Add noise to floating values in place, up to a share of their size, or of 1 where it is 0."""
+    """Add noise of at most `size` to floating values, in place."""
     if values.is_floating_point():
-        most = _PERTURBATION * (size or 1.0) / max(values.ndim, 1)
+        most = size / max(values.ndim, 1)
         # A sum over the dimensions: to draw millions would take longer than the forward pass.
         for dimension, length in enumerate(values.shape or (1,)):
             noise = torch.rand(length, generator=generator, dtype=torch.float64) * 2 - 1

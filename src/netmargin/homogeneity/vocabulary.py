@@ -29,7 +29,7 @@ class Evidence(StrEnum):
         "observed numerically, at factors from 1e-3 to 1e3 only: some operation could not be"
         " followed"
     )
-    CONTRADICTED = "the derivation and the numerical check disagree"
+    CONTRADICTED = "the numerical check does not confirm the derivation"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Section 10 of a page, about its numbers: what they are, what was sampled, how it was made."""
+"""The last section of a page: what its numbers are, what was sampled, how it was made."""
 
 import platform
 

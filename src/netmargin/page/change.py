@@ -1,4 +1,4 @@
-"""Section 4 of a page, how much change the net can stand: certified and attacked radii."""
+"""A section of a page: how much change the net can stand: certified and attacked radii."""
 
 import math
 

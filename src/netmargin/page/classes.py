@@ -1,4 +1,4 @@
-"""Section 3 of a page, which classes are close to each other."""
+"""A section of a page: which classes are close to each other."""
 
 import math
 

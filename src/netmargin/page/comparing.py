@@ -1,4 +1,4 @@
-"""Section 8 of a page, how the nets compare: on held-out data, and how far each has come."""
+"""A section of a page: how the nets compare: on held-out data, and how far each has come."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Section 2 of a page, the samples nearest to the boundary, and the rows of gallery and table."""
+"""A section of a page: the samples nearest to the boundary, and the rows of gallery and table."""
 
 import math
 

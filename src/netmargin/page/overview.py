@@ -1,4 +1,4 @@
-"""Section 1 of a page, at a glance: the lead, the tiles, and what the histogram is about."""
+"""The first section of a page: the lead, the tiles, and what the histogram is about."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Everything that a page shows, in the order in which it shows it.
+"""Everything that a page shows.
 
 Python fills these records; templates and scripts only lay them out. Texts and numbers that are
 written out go to the templates (autoescape on). What charts, gallery, filters and table read goes
@@ -103,7 +103,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Overview:
-    """Section 1, at a glance.
+    """At a glance.
 
     Histograms are by split: bars with `from`, `to`, `count` and `share`. No bar lies across 0, and
     those left of 0 hold the wrong samples; the edges are the same for both splits. Samples beyond
@@ -124,7 +124,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class Nearest:
-    """Section 2, the samples nearest to the boundary.
+    """The samples nearest to the boundary.
 
     `below` is the distance below which lie the samples that the sentence counts, or None.
     """
@@ -135,7 +135,7 @@ class Nearest:
 
 @dataclass(frozen=True)
 class Classes:
-    """Section 3, which classes are close to each other.
+    """Which classes are close to each other.
 
     Pairs are by split: of up to 20 classes {"rival": [[count]], "mistake": [[count]]}, rows are
     labels; of more {"rival": {"label", "other", "count"}, "mistake": the same}, the largest 20
@@ -197,7 +197,7 @@ class Flip:
 
 @dataclass(frozen=True)
 class Change(Section):
-    """Section 4, how much change the net can stand.
+    """How much change the net can stand.
 
     `per_input` times a size is the percent of the scale by which all inputs change; 0 for unknown.
     """
@@ -217,7 +217,7 @@ class Change(Section):
 
 @dataclass(frozen=True)
 class Support(Section):
-    """Section 5, which training samples carry the decision.
+    """Which training samples carry the decision.
 
     The gauge is the relative epsilon. The curve has `k` samples, heaviest first, and their `share`
     of the weight in percent.
@@ -234,7 +234,7 @@ class Support(Section):
 
 @dataclass(frozen=True)
 class Training(Section):
-    """Section 6, how far training has come.
+    """How far training has come.
 
     Rows are `epoch`, `log10_loss`, `margin` (None without) and `right` (percent); `separated` is
     the first epoch from which on all samples are right, or None.
@@ -265,7 +265,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Scaling(Section):
-    """Section 7, which parts of the net can be scaled freely; where all can the tree is folded."""
+    """Which parts of the net can be scaled freely; where all can the tree is folded."""
 
     warning: str
     fine: bool
@@ -300,7 +300,7 @@ class NetRow:
 
 @dataclass(frozen=True)
 class Comparison(Section):
-    """Section 8, how the nets compare; distances have a row for each net, as in `Classes`."""
+    """How the nets compare; distances have a row for each net, as in `Classes`."""
 
     heldout: bool
     nets: tuple[NetRow, ...]

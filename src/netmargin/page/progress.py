@@ -1,4 +1,4 @@
-"""Section 6 of a page, how far training has come: the history of a run."""
+"""A section of a page: how far training has come: the history of a run."""
 
 import math
 

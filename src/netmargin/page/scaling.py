@@ -1,4 +1,4 @@
-"""Section 7 of a page, which parts of the net can be scaled freely: its homogeneity as a tree."""
+"""A section of a page: which parts of the net can be scaled freely: its homogeneity as a tree."""
 
 from dataclasses import replace
 from itertools import groupby

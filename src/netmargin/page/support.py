@@ -1,4 +1,4 @@
-"""Section 5 of a page, which training samples carry the decision: the multipliers."""
+"""A section of a page: which training samples carry the decision: the multipliers."""
 
 import torch
 
