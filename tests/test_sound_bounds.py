@@ -21,6 +21,7 @@ from netmargin.solvers import (
     kernel_max_margin,
     kernel_soft_margin,
     linear_max_margin,
+    min_norm_interpolation,
 )
 from netmargin.solvers.columns import neuron_search
 from netmargin.solvers.columns.regularized_problem import RegularizedProblem
@@ -30,6 +31,7 @@ from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
 from netmargin.solvers.pricing.rays import PARALLEL
 from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 from netmargin.solvers.pricing.target_tree import Outcome, TargetTree
+from netmargin.solvers.regularized import f1_squared
 
 
 def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
@@ -642,3 +644,31 @@ def test_logistic_optimum_of_one_sample():
         found = f1_logistic([[length]], [-1], regularization=regularization, bias=False)
         p = min(2 * regularization / length, 0.5)
         assert found.objective == pytest.approx(-p * log(p) - (1 - p) * log(1 - p), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        # Once NOT_ATTAINABLE, certified: a function takes these values, of norm beyond float64.
+        lambda: min_norm_interpolation([[0.0], [1e-7]], [1e305, -1e305]),
+        # Once bounds that were certified and above what is attained, as their products lost digits.
+        lambda: min_norm_interpolation([[5e14], [-3e16]], [1.7e-300, 1.8e-300], bias=False),
+        lambda: kernel_soft_margin(np.diag([1e-305, 1e-305]), [1, -1], C=1e-20),
+        lambda: kernel_soft_margin(np.diag([1e-100, 2e-101]), [1, -1], C=3e-219),
+        lambda: kernel_soft_margin(1e300 * np.eye(2), [1, -1], C=1e10),
+        lambda: f1_squared([[1.0]], [1.04e-160], regularization=3.13e-161, bias=False),
+        lambda: f1_squared([[1e-200]], [1e-200], regularization=1e-3, bias=False),
+        lambda: f1_logistic([[1e300], [-1e299]], [1, 1], regularization=1e-20, bias=False),
+    ],
+)
+def test_products_beyond_float64_are_refused_in_words(call):
+    with pytest.raises(nm.NetmarginError, match="beyond float64"):
+        call()
+
+
+def test_a_linear_program_that_breaks_down_does_not_end_the_search():
+    """HiGHS gives infinite numbers on the way; the bound was 1.7e8 when they ended it."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 1)), random.choice([-1.0, 1.0], 40)
+    X[1::2] = X[::2] + 1e-7 * random.normal(size=(20, 1))
+    assert min_norm_interpolation(X, y).lower_bound > 1e9

@@ -13,7 +13,7 @@ from ..result import Bracket, Status, judge_bracket
 from .attained import attained_hinge_objective, attained_margin
 from .columns.best_net import extract_net, extract_soft_net
 from .columns.engine import generate_columns
-from .columns.margin_problem import MarginProblem
+from .columns.margin_problem import MarginProblem, invert
 from .columns.master import Constraints
 from .columns.options import check_power, read_options
 from .columns.restricted_problem import RestrictedProblem
@@ -276,7 +276,7 @@ def f1_soft_margin(
         problem,
         progress=progress,
         title="soft margin",
-        in_units=lambda bracket: Bracket(1 / (bracket.upper * scale), 1 / (bracket.lower * scale)),
+        in_units=lambda bracket: invert(bracket, 1 / scale),
     )
     U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
     outputs = problem.restricted.columns(U, s) @ (alphas * scale) / weights

@@ -23,6 +23,7 @@ from .attained import attained_residual
 from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
+from .columns.margin_problem import invert
 from .columns.options import Options, read_options
 from .hull import normalize_rows
 from .kernel_interpolation import GOOD, fit_in_kernel, judge_in_kernel
@@ -33,7 +34,9 @@ _REACHED = 1e-7
 equal points leave no less in float64. What a residual hides is seen where the norm falls below its
 proved bound.
 """
-_BEYOND = "The least norm is beyond float64. Divide y, or multiply X, by a power of 10."
+_BEYOND = "The least norm is beyond float64. Multiply y or X by a power of 10."
+_LEAST_SCALE = 1e-290
+"""The least size of values in units of lengths: below it products with it lose digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,21 +188,23 @@ def _least_variation_norm(
     elif height > 0:
         # Norms are found in units of this.
         scale = float(np.abs(targets.values).max(initial=0.0))
-        if not 0 < scale < np.inf:
+        if not _LEAST_SCALE < scale < np.inf:
             raise DataError(_BEYOND)
         problem = LeastNormProblem(targets.directions, targets.values / scale, options)
         ended = generate_columns(
             problem,
             progress=progress,
             title="interpolation",
-            in_units=lambda bracket: Bracket(
-                scale / bracket.upper, scale / bracket.lower if bracket.lower > 0 else np.inf
-            ),
+            in_units=lambda bracket: invert(bracket, scale),
         ).status
         best = problem.restricted
         atoms, alphas = best.function
-        alphas = scale * alphas
-        norm, lower, upper = scale * best.norm, scale / problem.upper, np.inf
+        norm, upper = scale * best.norm, np.inf
+        lower = invert(problem.bracket, scale).lower
+        if not lower < np.inf:
+            raise DataError(_BEYOND)
+        with np.errstate(over="ignore"):  # then the norm is inf, and the residual is none
+            alphas = scale * alphas
         if Bracket(lower, norm).gap <= options.tol:
             rows, exponents = normalize_rows(data.Z[targets.kept])
             values = np.ldexp(y[targets.kept], -exponents).astype(np.longdouble) / scale

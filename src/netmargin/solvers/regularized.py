@@ -16,6 +16,7 @@ from ..core.matrices import (
     split_lengths,
     warn_of_size,
 )
+from ..errors import DataError
 from ..result import Bracket, RegularizedSolution, Status, judge_bracket
 from .attained import attained_logistic_objective, attained_squared_objective
 from .columns.engine import Ending, generate_columns
@@ -28,6 +29,10 @@ _UNEXPLAINED = 0.01
 """Part of the mean square of y to which the tolerance refers where nothing is to be proved: at a
 tolerance of 1e-2, R^2 is then within 1e-4 of what search believes to be possible.
 """
+_LEAST_PRODUCT = 1e-290
+"""Products below it lose digits when they are multiplied once more."""
+_LOG_2 = float(np.nextafter(np.log(2), 1))
+"""At least ln 2, the loss of f = 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +119,7 @@ def f1_logistic(
         if power == 1
         else (data.longest**2, regularization / data.longest**2)
     )
+    _require_digits(cost)
     loss = LogisticLoss(data.y)
     best = RegularizedProblem(data.scaled, loss, cost, options, power=power)
     ending = generate_columns(
@@ -124,7 +130,7 @@ def f1_logistic(
     )
     measure = build_measure(best.U, best.s, best.alphas / unit, power)
     attained = attained_logistic_objective(measure, data, regularization)
-    used, objective, lower, status, certified = _settle(best, ending, attained, float(np.log(2)))
+    used, objective, lower, status, certified = _settle(best, ending, attained, _LOG_2)
     return LogisticVariationNormSolution(
         objective=objective,
         lower_bound=lower,
@@ -173,7 +179,9 @@ def f1_squared(
     Z, target, unit = Z / length, target / size, size * size
     nothing = float((target**2).mean()) / 2
     enough = _UNEXPLAINED * options.tol * nothing if options.pricing == "local" else 0.0
-    cost = price / (size * length)
+    product = size * length
+    cost = price / product if product > 0 else np.inf
+    _require_digits(unit, product, cost)
     best = RegularizedProblem(Z, SquaredLoss(target), cost, options, enough=enough)
     ending = generate_columns(
         best,
@@ -201,6 +209,15 @@ def f1_squared(
         loss=float((residuals**2).mean()) / 2 * unit,
         lower_bound_from=describe_proof(best.dual, best.proof),
     )
+
+
+def _require_digits(*products: float) -> None:
+    """Raise DataError unless float64 holds all products of inputs, values and prices well."""
+    if not all(_LEAST_PRODUCT < product < np.inf for product in products):
+        raise DataError(
+            "Products of the inputs, the values and the regularization are beyond float64."
+            " Multiply X, y or the regularization by a power of 10."
+        )
 
 
 def _settle(

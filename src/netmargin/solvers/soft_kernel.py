@@ -9,6 +9,7 @@ import numpy as np
 from ..core.arguments import check_number
 from ..core.deadline import Deadline
 from ..core.matrices import EPS, check_sample_weight, kernel_values
+from ..errors import ArgumentError
 from ..result import SoftSolution, Status, judge_bracket
 from .cone_fallback import propose_in_box
 from .extended import round_down
@@ -98,7 +99,13 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
     def __init__(self, matrix: KernelMatrix, y: np.ndarray, costs: np.ndarray, tol: float):
         # In units of values and of p * scale the problem keeps its form, with caps * scale and an
         # objective times scale.
-        caps = costs * matrix.scale
+        with np.errstate(over="ignore", under="ignore"):
+            caps = costs * matrix.scale
+        if not (caps / matrix.scale == costs).all():  # the scale is a power of 2
+            raise ArgumentError(
+                f"C = {costs.max():g} times entries of K of size {matrix.scale:.0e} is beyond"
+                " float64. Multiply K by a power of 10, and divide C by it."
+            )
         super().__init__(matrix, y, caps, tol)
 
     def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:

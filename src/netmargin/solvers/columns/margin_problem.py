@@ -60,6 +60,12 @@ normal points in 8 dimensions a proved optimum took longer with ascents (1.9 to 
 """
 
 
+def invert(bracket: Bracket, unit: float) -> Bracket:
+    """The bracket of unit / t, where t lies in this one; inf where t may be 0."""
+    lower, upper = (unit / t if t > 0 else np.inf for t in (bracket.upper, bracket.lower))
+    return Bracket(lower, upper)
+
+
 class MarginProblem(DualSearch):
     """A `ColumnProblem`: hand it to `generate_columns`, then read what `DualSearch` holds, and from
     `restricted` t, weights, U and s.

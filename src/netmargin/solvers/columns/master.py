@@ -82,7 +82,8 @@ class MasterLP:
         solution = self._program.getSolution()
         values = np.array(solution.col_value)
         weights = values[1 + self._slacks :]
-        if len(weights) != self._neurons:  # the solver takes no entries of 1e15 and more
+        # The solver takes no entries of 1e15 and more, and breaks down on some.
+        if len(weights) != self._neurons or not np.isfinite(values).all():
             return 0.0, np.zeros(self._neurons), 0.0, np.zeros(self._samples)
         slack = float(values[1 : 1 + self._slacks].sum())
         return values[0], weights, slack, np.array(solution.row_dual)[: self._samples]

@@ -83,8 +83,10 @@ class RestrictedNorm(RestrictedProblem):
 
     def _keep_if_better(self, t: float, weights: np.ndarray, slack: float) -> None:
         """Correct the weights where no slack is left."""
+        if not t > 0:  # the linear program broke down, as slacks reach any targets
+            return self._restart(self.even_dual())
         self.level, self._has_slack = t, not slack <= _NO_SLACK * t
-        if not self._has_slack and t > 0:
+        if not self._has_slack:
             used = np.flatnonzero(weights > _DUST * weights.sum())
             self._correct_weights(weights[used] / t, used)
 

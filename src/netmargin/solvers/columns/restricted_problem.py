@@ -118,7 +118,7 @@ class RestrictedProblem:
         if self.level > self.smallest:
             self._magnification = 1 / self.level
         # Neurons with weight first, then those of largest value.
-        order = np.argsort(-np.abs(self.A.T @ dual) - (self.weights != 0), kind="stable")
+        order = np.lexsort((-np.abs(self.A.T @ dual), self.weights == 0))
         useful = order[: max(_KEPT_COLUMNS, 2 * len(self.Z))]
         self.U, self.s, self.weights, self.A = (
             self.U[useful],
