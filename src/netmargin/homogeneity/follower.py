@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
+from ..nets.float64_mode import EagerMode
 from .degree import CONSTANT, AnyDegree, Unknown, scale_degree
-from .modes import EagerMode, Escapes, list_tensors, list_written_tensors
+from .modes import Escapes, list_tensors, list_written_tensors
 from .observation import observe_exponents
 from .registry import RULES
 from .trace import Trace

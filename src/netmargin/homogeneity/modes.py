@@ -4,25 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-
-ROUGH = (torch.float16, torch.bfloat16)
-"""The floating types whose rounding is named in an answer: they keep about three digits or two."""
-
-
-class EagerMode(TorchDispatchMode):
-    """A dispatch mode that does not import torch.compile, which takes 2 s, at its first operation.
-
-    It never meets compiled code.
-    """
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
 
 
 class ModulePath:

@@ -18,7 +18,7 @@ from ..nets.model import call_with, device_and_dtype
 from ..nets.named_inputs import map_floating
 from ..nets.whole_tensors import euclidean_norm
 from .degree import Degree, Epsilon
-from .float64_mode import Float64Mode
+from .float64_mode import NegligibleEpsilons
 from .modes import ModulePath
 from .observation import read_exponent
 
@@ -108,7 +108,9 @@ class ScalingProbe:
             )
         # Hooks cost time; only epsilons are told apart by their module.
         following = self._path.following(self._model) if self._neglected else nullcontext()
-        in_float64 = Float64Mode(self._path, self._neglected, self._precision, self._rounding)
+        in_float64 = NegligibleEpsilons(
+            self._path, self._neglected, self._precision, self._rounding
+        )
         mode = in_float64 if self._double else nullcontext()
         # In place and back: copies of millions of weights would cost more than the forward pass.
         for name, factor in factors.items():
