@@ -2,6 +2,8 @@
 
 import dataclasses
 import pickle
+import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +109,24 @@ def test_weights_of_samples_and_classes_move_the_boundary():
         NTKClassifier().fit(X, y, sample_weight=-np.ones(80))
 
 
+@pytest.mark.parametrize("C", [1.0, None])
+@pytest.mark.parametrize("make", [NTKClassifier, ReLUKernelClassifier, VariationNormClassifier])
+def test_a_class_without_weight_is_a_class_that_is_not_predicted(make, C):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.4, 0.4])]
+    found = make(C=C).fit(X, y, sample_weight=y != "c")
+    two = make(C=C).fit(X[y != "c"], y[y != "c"])  # one problem, where the other class is the rest
+    scores = found.decision_function(X[y != "c"])
+    assert found.classes_.tolist() == ["a", "b", "c"]
+    assert scores[:, 1] == pytest.approx(two.decision_function(X[y != "c"]), abs=5e-2)
+    assert (scores[:, 2] < 0).all()
+    assert (found.predict(X) != "c").all()
+    with pytest.raises(nm.DataError, match="All labels of samples with weight are 'a'"):
+        make(C=C).fit(X, y, sample_weight=y == "a")
+    with pytest.raises(nm.DataError, match="class_weight times sample_weight .*; got -2"):
+        make(class_weight={"a": 1, "b": 1, "c": -2}).fit(X, y)
+
+
 def test_probabilities_by_calibration():
     X, y = load_iris(return_X_y=True)
     calibrated = CalibratedClassifierCV(NTKClassifier(), cv=3).fit(X, y, sample_weight=np.ones(150))
@@ -199,6 +219,11 @@ def test_free_memory_is_the_least_of_the_machine_and_the_container(tmp_path, mon
     assert memory.read_free_memory() == 4_096_000
     (tmp_path / "memory.max").write_text("1000000\n")
     assert memory.read_free_memory() == 150_000
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (taken + 90_000_000, -1))
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "meminfo").write_text("MemAvailable: 900000 kB\n")
+    assert memory.read_free_memory() == pytest.approx(90_000_000, abs=30_000_000)
 
 
 def test_random_state_is_what_scikit_learn_takes():

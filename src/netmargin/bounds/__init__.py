@@ -1,5 +1,6 @@
 """Generalization bounds: each returns its terms, says what it assumes, and when it is vacuous."""
 
+from ..core.public import guard
 from .bound import Bound, margin_bound
 from .interclass import InterclassDistance, interclass_bound, interclass_distance
 from .networks import deep_bound, kernel_bound, two_layer_bound
@@ -21,3 +22,4 @@ __all__ = [
     "two_layer_bound",
     "variation_ball",
 ]
+guard(globals())

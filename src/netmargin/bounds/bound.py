@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING
 import numpy as np
 
 from ..core.arguments import check_number
-from ..core.matrices import as_array
+from ..core.matrices import as_array, finite_rows
 from ..core.records import Table, number
 from ..core.saved_records import Record
 from ..errors import DataError
@@ -166,9 +166,7 @@ def bounded_inputs(X, radius: float) -> np.ndarray:
 
     Raises DataError where the shape is another, an entry is not finite or a row is longer.
     """
-    X = as_array(X, "X")
-    if X.ndim != 2 or not X.size or not np.isfinite(X).all():
-        raise DataError(f"X must be a finite array of shape (n, d); got shape {X.shape}")
+    X = finite_rows(X)
     longest = float(np.linalg.norm(X, axis=1).max())
     if longest > radius * (1 + 1e-12):
         raise DataError(

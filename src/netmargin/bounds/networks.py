@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..core.arguments import check_count, check_number
-from ..core.matrices import as_array
+from ..core.matrices import check_kernel, finite_rows
 from ..errors import DataError
 from .bound import (
     SAMPLE_MOMENT,
@@ -124,16 +124,15 @@ def kernel_bound(
 
     Source: Wei et al. 2018, Lemma 3.4 with explicit constants; Chizat and Bach 2020, Theorem 22.
     """
-    K, q = as_array(K, "K"), finite_array(q, "q")
-    largest = check_number("largest", largest, above=0)
-    if K.shape != (len(q), len(q)) or not np.isfinite(K).all():
-        raise DataError(
-            f"K must be finite, of shape ({len(q)}, {len(q)}), as many as margins; got {K.shape}"
-        )
+    q = finite_array(q, "q")
+    K, largest = finite_rows(K, "K"), check_number("largest", largest, above=0)
+    trace = float(np.trace(check_kernel(K, len(q))))
+    if trace < 0:
+        raise DataError(f"K is no kernel: the sum of its diagonal is {trace:.3g}, below 0.")
     assumption = "mean K(x, x) of the distribution is at most that of the samples"
     return margin_bound(
         q,
-        rademacher=math.sqrt(float(np.trace(K))) / len(q),
+        rademacher=math.sqrt(trace) / len(q),
         largest=largest,
         margin=margin,
         delta=delta,

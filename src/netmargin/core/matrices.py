@@ -20,6 +20,12 @@ _MANY_SAMPLES = 5_000
 """Samples from which a warning comes before long work: a matrix of all pairs takes 200 MB there,
 and solvers take minutes.
 """
+_SYMMETRY = 1e-9
+"""Relative differences of a kernel and its transpose up to this pass as rounding: float64 leaves
+some 1e-15, while the errors of float32, some 1e-7, are to be refused.
+"""
+_ABSOLUTE_SYMMETRY = 1e-12
+"""The same for entries near 0, relative to the largest entry."""
 _LARGEST_SIZE = 1e150
 """Inputs up to this size, and down to its inverse, have squares within float64 (1e308), and so
 have sums of them.
@@ -102,9 +108,9 @@ def warn_of_size(n: int, problem: str) -> None:
         )
 
 
-def binary_data(X, y, *, bias: bool) -> SolverData:
-    """Check and convert inputs and labels {-1, +1} or {0, 1}. Raises DataError."""
-    Z, y = _check_pair(X, y, bias)
+def binary_data(X, y, *, bias: bool, name: str = "X") -> SolverData:
+    """Check and convert inputs, called `name`, and labels {-1, +1} or {0, 1}. Raises DataError."""
+    Z, y = _check_pair(X, y, bias, name)
     # Either pair of values, or one value of either: a single class is a data set as well.
     values = set(np.unique(y))
     if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
@@ -121,18 +127,17 @@ def regression_data(X, y, *, bias: bool) -> SolverData:
     return SolverData(*_check_pair(X, y, bias))
 
 
-def check_sample_weight(weights, n: int) -> np.ndarray:
+def check_sample_weight(weights, n: int, name: str = "sample_weight") -> np.ndarray:
     """Return weights of n samples as float64, shape (n,), 1 each for None. Raises DataError."""
     if weights is None:
         return np.ones(n)
-    array = as_array(weights, "sample_weight")
-    if array.shape != (n,) or not (np.isfinite(array).all() and (array >= 0).all()):
-        raise DataError(
-            f"sample_weight must be {n} finite numbers >= 0, one per sample; got shape"
-            f" {array.shape}"
-        )
+    array = as_array(weights, name)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if array.shape != (n,) or wrong.any():
+        found = f"shape {array.shape}" if array.shape != (n,) else f"{array[wrong][0]:g}"
+        raise DataError(f"{name} must be {n} finite numbers >= 0, one per sample; got {found}")
     if not array.any():
-        raise DataError("Every weight in sample_weight is zero: no sample is left.")
+        raise DataError(f"Every weight in {name} is zero: no sample is left.")
     return array
 
 
@@ -180,29 +185,53 @@ def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:
     return K @ coefficients
 
 
-def _check_pair(X, y, bias: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The inputs, with a column of ones for a bias, and the labels, all finite."""
-    X = as_array(X, "X")
-    y = as_array(y, "y").reshape(-1)
-    if X.ndim != 2 or X.size == 0:
+def check_kernel(K: np.ndarray, n: int) -> np.ndarray:
+    """The kernel matrix (n, n) of n samples, checked; where rounding leaves it asymmetric, the mean
+    of it and its transpose. Raises DataError.
+    """
+    if K.shape != (n, n):
+        raise DataError(f"K must be the ({n}, {n}) kernel matrix of {n} samples; got {K.shape}")
+    if np.array_equal(K, K.T):  # rows and squares are those of one matrix
+        return K
+    apart = np.abs(K - K.T) - _SYMMETRY * np.abs(K.T)
+    i, j = map(int, np.unravel_index(apart.argmax(), K.shape))
+    if not apart[i, j] <= _ABSOLUTE_SYMMETRY * np.abs(K).max():
         raise DataError(
-            f"X must have shape (n, d) with n and d at least 1; got {X.shape}. Flatten images with"
-            " X.reshape(len(X), -1)."
+            f"K is not symmetric: K[{i}, {j}] is {K[i, j]:.9g}, and K[{j}, {i}] is {K[j, i]:.9g}."
+            " Compute it in float64, or pass (K + K.T) / 2."
         )
+    return K / 2 + K.T / 2
+
+
+def _check_pair(X, y, bias: bool, name: str = "X") -> tuple[np.ndarray, np.ndarray]:
+    """The inputs, with a column of ones for a bias, and the labels, all finite."""
+    X = finite_rows(X, name)
+    y = as_array(y, "y").reshape(-1)
     if len(y) != len(X):
         raise DataError(
-            f"X has {len(X)} samples but y has {len(y)} labels. Pass one label per sample."
-        )
-    if not np.isfinite(X).all():
-        bad = np.flatnonzero(~np.isfinite(X).all(1))
-        raise DataError(
-            f"X holds NaN or infinite values in {len(bad)} samples, first sample {bad[0]}. Drop or"
-            " impute them."
+            f"{name} has {len(X)} samples but y has {len(y)} labels. Pass one label per sample."
         )
     if not np.isfinite(y).all():
         raise DataError("y holds NaN or infinite labels. Drop these samples.")
     Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
     return np.ascontiguousarray(Z), y
+
+
+def finite_rows(X, name: str = "X") -> np.ndarray:
+    """Finite samples as a float64 array of shape (n, d). Raises DataError."""
+    X = as_array(X, name)
+    if X.ndim != 2 or X.size == 0:
+        raise DataError(
+            f"{name} must have shape (n, d) with n and d at least 1; got {X.shape}. Flatten images"
+            f" with {name}.reshape(len({name}), -1)."
+        )
+    if not np.isfinite(X).all():
+        bad = np.flatnonzero(~np.isfinite(X).all(1))
+        raise DataError(
+            f"{name} holds NaN or infinite values in {len(bad)} samples, first sample {bad[0]}."
+            " Drop or impute them."
+        )
+    return X
 
 
 def as_array(values, name: str) -> np.ndarray:

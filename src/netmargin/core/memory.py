@@ -11,7 +11,8 @@ from ..errors import DataError, OutOfMemoryError
 
 _SYSTEM = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
-"""Where Linux tells what is free, and what a container may have."""
+_OWN = Path("/proc/self/statm")
+"""Where Linux tells what is free, what a container may have, and what this process has taken."""
 
 _SAID_OF_MEMORY = r"can't allocate memory|out of memory|_ALLOC_FAILED"
 """What a RuntimeError says where memory ran out: of the CPU's allocator, of Metal and of CUDA's
@@ -59,13 +60,13 @@ def describe_shortage(error: BaseException, samples: int) -> OutOfMemoryError:
             " smaller net.",
         )
     said = OutOfMemoryError(
-        f"The memory does not suffice for {what} at once ({_shorten(error)}). {advice}"
+        f"The memory does not suffice for {what} at once ({shorten(error)}). {advice}"
     )
     said.samples = samples
     return said
 
 
-def _shorten(error: BaseException) -> str:
+def shorten(error: BaseException) -> str:
     """What an allocator says that it was asked for, without its own advice."""
     text = str(error).partition("\n")[0].strip() or type(error).__name__
     asked = re.search(r"tried to allocate [\d.]+ ?\w+", text, re.IGNORECASE)
@@ -76,13 +77,18 @@ def read_free_memory() -> int | None:
     """The bytes that this process may still take; None where the system does not say (it is read
     from the files of Linux).
 
-    In a container the least of what the machine and the container have left; what the container
-    holds as a cache of files counts as free.
+    The least of what the machine, the container and the limit of this process's addresses
+    (`ulimit -v`) have left; what a container holds as a cache of files counts as free.
     """
     try:
+        import resource  # which Windows lacks
+
         lines = dict(line.split(":", 1) for line in _SYSTEM.read_text().splitlines())
         free = 1024 * int(lines["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            free = min(free, most - int(_OWN.read_text().split()[0]) * resource.getpagesize())
+    except (ImportError, OSError, KeyError, ValueError):
         return None
     try:
         limit = int((_GROUP / "memory.max").read_text())  # a word where there is none

@@ -1,5 +1,6 @@
 """The max-margin solvers with the interface of scikit-learn."""
 
+from ..core.public import guard
 from .kernel_classifiers import NTKClassifier, ReLUKernelClassifier
 from .regressor import VariationNormRegressor
 from .variation_norm import VariationNormClassifier
@@ -10,3 +11,4 @@ __all__ = [
     "VariationNormClassifier",
     "VariationNormRegressor",
 ]
+guard(globals())

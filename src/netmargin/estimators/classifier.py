@@ -1,7 +1,5 @@
 """What all max-margin classifiers share: the face of scikit-learn."""
 
-import warnings
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -10,6 +8,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.arguments import check_flag, check_number
+from ..core.caller import warn_caller
 from ..core.deadline import Deadline
 from ..core.matrices import check_sample_weight
 from ..errors import ArgumentError, DataError, Interrupted
@@ -49,12 +48,15 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         weights = check_sample_weight(sample_weight, len(y))
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)
+            check_sample_weight(weights, len(y), "class_weight times sample_weight")
         kept = np.flatnonzero(weights)
-        X, y, weights = X[kept], y[kept], weights[kept]
+        # A class whose samples all weigh nothing is one all the same, as in scikit-learn.
         classes, index = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
+        X, y, weights, index = X[kept], y[kept], weights[kept], index[kept]
+        if len(found := np.unique(y)) < 2:
             raise DataError(
-                f"All labels are {classes[0]!r}: a classifier needs samples of more than one class."
+                f"All labels{' of samples with weight' * (len(classes) > 1)} are"
+                f" {found.tolist()[0]!r}: a classifier needs samples of more than one class."
             )
         positive = [1] if len(classes) == 2 else list(range(len(classes)))
         labels = np.column_stack([np.where(index == k, 1.0, -1.0) for k in positive])
@@ -87,10 +89,11 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                     f" {y[j]}{more}: correct or drop one of them."
                 )
             some = "" if problems == 1 else f" of {len(unseparated)} of {problems} classes"
-            _warn_of_convergence(
+            warn_caller(
                 f"Scores{some} are constant, because no hard margin exists. {reason} Or pass C, for"
                 f" a soft margin, for instance C={self._recommend_cost(X):g}: a larger one leaves"
-                " fewer training errors, a smaller one a larger margin."
+                " fewer training errors, a smaller one a larger margin.",
+                ConvergenceWarning,
             )
         scaled = "Raise tol, or scale the features to one size"
         for status, what, remedy in (
@@ -100,9 +103,10 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
             if ended[status]:
                 named = "" if problems == 1 else f" for {len(ended[status])} of {problems} classes"
                 gap = max(s.gap for s in ended[status])
-                _warn_of_convergence(
+                warn_caller(
                     f"{what} ended the search{named} at a relative gap of {gap:.2g}, above"
-                    f" tol={self.tol:g}. Scores are those of the best solution so far. {remedy}."
+                    f" tol={self.tol:g}. Scores are those of the best solution so far. {remedy}.",
+                    ConvergenceWarning,
                 )
 
     def decision_function(self, X) -> np.ndarray:
@@ -135,8 +139,3 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
 def one_or_all(values: list[float]):
     """The only number, or an array of several."""
     return np.float64(values[0]) if len(values) == 1 else np.array(values)
-
-
-def _warn_of_convergence(message: str) -> None:
-    """Warn as scikit-learn does, with the line of the call of `fit`."""
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)

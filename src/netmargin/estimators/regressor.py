@@ -1,13 +1,12 @@
 """Regression by two-layer ReLU nets of least variation norm."""
 
-import warnings
-
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.arguments import check_flag, check_number
+from ..core.caller import warn_caller
 from ..core.deadline import Deadline
 from ..core.matrices import check_sample_weight
 from ..errors import DataError, Interrupted
@@ -135,10 +134,8 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
             (Status.NOT_REACHED, "No net through all points was found: pass an alpha above 0."),
         ):
             if any(s.status is status for s in self.solutions_):
-                warnings.warn(
-                    f"{remedy} Predictions are those of the best net so far.",
-                    ConvergenceWarning,
-                    stacklevel=3,
+                warn_caller(
+                    f"{remedy} Predictions are those of the best net so far.", ConvergenceWarning
                 )
 
     def predict(self, X) -> np.ndarray:

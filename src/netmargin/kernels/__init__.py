@@ -4,6 +4,7 @@ scikit-learn takes.
 
 from typing import TYPE_CHECKING
 
+from ..core.public import guard
 from .empirical import empirical_ntk
 from .two_layer import arc_cosine, ntk, random_features
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from .deep import NTK
 
 __all__ = ["NTK", "arc_cosine", "empirical_ntk", "ntk", "random_features"]
+guard(globals())
 
 
 def __getattr__(name: str):

@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from ..core.arguments import check_count, check_flag
-from ..core.matrices import split_lengths
-from .two_layer import find_angles, next_angle, read_pair
+from ..core.public import guarded
+from .two_layer import compute_in_blocks, next_angle, read_pair
 
 
 class NTK(Kernel):
@@ -40,25 +40,28 @@ class NTK(Kernel):
         self.depth = depth
         self.bias = bias
 
+    @guarded
     def __call__(self, X, Y=None, eval_gradient=False):
         """The kernel (n, m) of inputs X (n, d) and Y (m, d), by default X; with `eval_gradient` and
         its empty gradient (n, n, 0). Raises DataError and ArgumentError.
         """
         depth, bias = check_count("depth", self.depth), check_flag("bias", self.bias)
         A, B = read_pair(X, Y, bias)
-        a, U = split_lengths(A)
-        b, V = (a, U) if B is A else split_lengths(B)
-        cosine, sine, angle = find_angles(U, V)
-        kernel = cosine
-        for _ in range(depth):
-            # Both units active; then the signal of the layer, whose angles the next one sees.
-            kernel = kernel * ((np.pi - angle) / np.pi)
-            angle = next_angle(cosine, sine, angle)
-            cosine, sine = np.cos(angle), np.sin(angle)
-            kernel += cosine
-        kernel *= np.outer(a, b)
+
+        def combine(cosine: np.ndarray, sine: np.ndarray, angle: np.ndarray) -> np.ndarray:
+            kernel = cosine
+            for _ in range(depth):
+                # Both units active; then the signal of the layer, whose angles the next one sees.
+                kernel = kernel * ((np.pi - angle) / np.pi)
+                angle = next_angle(cosine, sine, angle)
+                cosine, sine = np.cos(angle), np.sin(angle)
+                kernel += cosine
+            return kernel
+
+        kernel = compute_in_blocks(A, B, combine, 1.0, np.dtype(np.float64))
         return (kernel, np.empty((*kernel.shape, 0))) if eval_gradient else kernel
 
+    @guarded
     def diag(self, X):
         """The kernel (n,) of each input of X (n, d) with itself: |x|^2 for each layer."""
         A, _ = read_pair(X, None, check_flag("bias", self.bias))

@@ -1,9 +1,12 @@
 """Kernels of two-layer ReLU nets in closed form and by random features."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_number, check_seed
 from ..core.matrices import EPS, split_lengths
+from ..core.memory import require_memory
 from ..errors import ArgumentError, DataError
 from ..nets.arrays import as_inputs
 
@@ -203,17 +206,39 @@ def _compute_kernel(
     """The kernel (n, m) of all rows of A and B: with t the angle of two rows, |a| |b| times
     (first (sin t + (pi - t) cos t) / D + second (pi - t) cos t) / (2 pi).
     """
+
+    def combine(cosine: np.ndarray, sine: np.ndarray, angle: np.ndarray) -> np.ndarray:
+        np.subtract(np.pi, angle, out=angle)
+        angle *= cosine
+        return first / A.shape[1] * (sine + angle) + second * angle
+
+    return compute_in_blocks(A, B, combine, 2 * np.pi, dtype)
+
+
+def compute_in_blocks(
+    A: np.ndarray,
+    B: np.ndarray,
+    combine: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    unit: float,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """The kernel (n, m) of all rows of A and B: the product of their lengths over `unit`, times
+    what `combine` makes of the cosines, sines and angles of a block. Raises DataError where the
+    memory does not suffice.
+    """
+    require_memory(
+        len(A) * len(B) * dtype.itemsize,
+        f"A kernel of {len(A):,} and {len(B):,} samples",
+        "Take fewer samples, or netmargin.kernels.random_features, which need no kernel.",
+    )
     a, U = split_lengths(A)
     b, V = (a, U) if B is A else split_lengths(B)
     kernel = np.empty((len(A), len(B)), dtype)
     rows = max(_BLOCK // max(len(B), 1), 16)
     for start in range(0, len(A), rows):
         end, column = start + rows, start if B is A else 0  # only above the diagonal
-        cosine, sine, angle = find_angles(U[start:end], V[column:])
-        np.subtract(np.pi, angle, out=angle)
-        angle *= cosine
-        block = first / A.shape[1] * (sine + angle) + second * angle
-        block *= a[start:end, None] * (b[column:] / (2 * np.pi))
+        block = combine(*find_angles(U[start:end], V[column:]))
+        block *= a[start:end, None] * (b[column:] / unit)
         kernel[start:end, column:] = block
         if B is A:
             kernel[column:, start:end] = block.T

@@ -11,6 +11,8 @@ same formula for Gaussian processes).
 import numpy as np
 from scipy.linalg import cholesky, lapack, solve_triangular
 
+from ..core.memory import require_memory
+
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Ridges among which leave-one-out errors choose; the kernel has diagonal 1. Best were 0.03 to 0.1
 on images with 10% wrong labels, and 1 on tables.
@@ -81,6 +83,11 @@ def predict_approximately(
     h the diagonal of H. In float64 throughout: in float32 1 - h loses its digits. A sample that is
     a centre is left out as a centre as well (`_leave_centres_out`).
     """
+    require_memory(
+        8 * len(features) * len(centres),
+        f"The search among {len(features):,} samples",
+        "Take a random part of them.",
+    )
     points = features[centres]
     K = laplace_kernel(points, points, scale)
     K[np.diag_indices_from(K)] += _JITTER

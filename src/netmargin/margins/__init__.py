@@ -1,5 +1,6 @@
 """Margins of a net on data, and every normalization of them."""
 
+from ..core.public import guard
 from .compare import compare
 from .comparison import Comparison, Difference
 from .input_margins import InputMargins, input_margins
@@ -20,3 +21,4 @@ __all__ = [
     "input_margins",
     "measure",
 ]
+guard(globals())

@@ -2,6 +2,7 @@
 float64 and a proved bound.
 """
 
+from ..core.public import guard
 from .f1 import f1_max_margin, f1_soft_margin
 from .hard_kernel import KernelSolution
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
@@ -41,3 +42,4 @@ __all__ = [
     "narrow_max_margin",
     "ntk_max_margin",
 ]
+guard(globals())

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..core.matrices import EPS, split_lengths
+from ..core.memory import require_memory
 from ..kernels import arc_cosine
 
 GOOD, _CORRECTIONS = 1e-9, 3
@@ -15,6 +16,8 @@ _EXTENDED = 500
 """Samples up to which a kernel function is judged in the longest floats of this machine: .6 s for
 500 in 10 dimensions.
 """
+
+_REMEDY = "Take fewer samples, or sklearn.linear_model.Ridge on kernels.random_features(X, 1000)."
 
 
 def fit_in_kernel(
@@ -27,6 +30,8 @@ def fit_in_kernel(
     is at most the norm plus |r| over the root of the smallest eigenvalue.
     """
     n, D = Z.shape
+    # A kernel, the eigenvectors, and a copy and two buffers of that size for LAPACK.
+    require_memory(5 * 8 * n * n, f"The decomposition of a kernel of {n:,} samples", _REMEDY)
     eigenvalues, vectors = np.linalg.eigh(arc_cosine(Z, bias=False))
     # The entries are off as `judge_in_kernel` says, and eigenvalues by less than n ulps.
     rounding = EPS * (n * eigenvalues[-1] + (3 * D + 24) / D * np.square(Z).sum())

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from ..core.deadline import Deadline
-from ..core.matrices import binary_data, warn_of_size
+from ..core.matrices import binary_data, check_kernel, warn_of_size
 from ..core.memory import require_memory
 from ..errors import DataError
 from .extended import round_up
@@ -16,10 +16,6 @@ _NEGATIVE_EIGENVALUE = 1e-9
 """Negative eigenvalues up to this, per sample and relative to the largest entry, pass as rounding:
 float64 leaves some 1e-15, while the errors of float32, some 1e-7, are to be refused.
 """
-_SYMMETRY = 1e-9
-"""Relative differences of K and its transpose up to this pass as rounding, for the same reason."""
-_ABSOLUTE_SYMMETRY = 1e-12
-"""The same for entries near 0, relative to the largest entry."""
 _WITH_COPY = 1.5
 """Memory of a kernel and of its largest copy, of .7 of the samples, over that of the kernel."""
 _ENTRIES_AT_ONCE = 1 << 23
@@ -52,15 +48,9 @@ def validate_kernel(K, y) -> tuple[KernelMatrix, np.ndarray]:
     Where K is symmetric but for rounding, the mean of it and its transpose is taken. Raises
     DataError for other shapes, NaN, an asymmetric matrix or a clearly negative eigenvalue.
     """
-    data = binary_data(K, y, bias=False)
-    K, n = data.Z, len(data)
-    warn_of_size(n, "A kernel problem")
-    if K.shape != (n, n) or not np.allclose(
-        K, K.T, rtol=_SYMMETRY, atol=_ABSOLUTE_SYMMETRY * np.abs(K).max()
-    ):
-        raise DataError(f"K must be a symmetric matrix of shape ({n}, {n}); got shape {K.shape}")
-    if not np.array_equal(K, K.T):  # rows and squares are those of one matrix
-        K = K / 2 + K.T / 2
+    data = binary_data(K, y, bias=False, name="K")
+    warn_of_size(len(data), "A kernel problem")
+    K = check_kernel(data.Z, len(data))
     matrix = KernelMatrix.of(K, exact=True)
     _require_positive(matrix, float(np.abs(K).max()) / matrix.scale)
     return matrix, data.y

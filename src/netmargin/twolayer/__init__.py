@@ -3,8 +3,10 @@
 Other dynamics lie with their papers: `netmargin.papers.chizat_bach`, `wei_2018`, `two_homogeneity`.
 """
 
+from ..core.public import guard
 from .both_layers import train_both_layers
 from .slackness import Slackness, slackness
 from .two_layer_runs import Snapshot, TwoLayerRuns
 
 __all__ = ["Slackness", "Snapshot", "TwoLayerRuns", "slackness", "train_both_layers"]
+guard(globals())

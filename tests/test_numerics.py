@@ -1,0 +1,132 @@
+"""What numerics must not do to a caller: end in numpy's or torch's own errors, because memory is
+short, because numpy was told to raise, or because data are spiteful; or blame another argument.
+"""
+
+import copy
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import netmargin as nm
+from netmargin import bounds, estimators, kernels, solvers
+from netmargin.core import memory
+
+RNG = np.random.default_rng(0)
+X = np.r_[RNG.normal(size=(20, 3)), RNG.normal(size=(3, 3)) * 60]
+X[:8] *= 10.0 ** RNG.integers(-170, 0, size=(8, 1))
+Y = np.where(X[:, 0] + 0.2 * X[:, 1] > 0, 1, -1)
+GRAM = X @ X.T
+FAST = {"time_limit": 2, "pricing": "local"}
+
+CALLS = {
+    "f1_max_margin": lambda: solvers.f1_max_margin(X, Y, **FAST).margin,
+    "f1_soft_margin": lambda: solvers.f1_soft_margin(X, Y, **FAST).objective,
+    "f1_logistic": lambda: solvers.f1_logistic(X, Y, regularization=1e-3, **FAST).objective,
+    "f2_max_margin": lambda: solvers.f2_max_margin(X, Y).margin,
+    "ntk_max_margin": lambda: solvers.ntk_max_margin(X, Y).margin,
+    "l2": lambda: solvers.linear_max_margin(X, Y).margin,
+    "l1": lambda: solvers.linear_max_margin(X, Y, norm="l1").margin,
+    "kernel_max_margin": lambda: solvers.kernel_max_margin(kernels.ntk(X), Y).margin,
+    "kernel_soft_margin": lambda: solvers.kernel_soft_margin(GRAM, Y, C=1e-3).objective,
+    "narrow_max_margin": lambda: solvers.narrow_max_margin(X[:, :1], Y, width=2).margin,
+    "least norm l1": lambda: solvers.min_norm_interpolation(X[8:], X[8:, 0], **FAST).norm,
+    "least norm l2": lambda: solvers.min_norm_interpolation(X, X[:, 0], norm="l2").norm,
+    "NTKClassifier": lambda: estimators.NTKClassifier(C=1e-30).fit(X, Y).predict(X).sum(),
+    "ReLUKernelClassifier": lambda: estimators.ReLUKernelClassifier().fit(X, Y).predict(X).sum(),
+    "VariationNormClassifier": lambda: (
+        estimators.VariationNormClassifier().fit(X, Y).decision_function(X).sum()
+    ),
+    "VariationNormRegressor": lambda: estimators.VariationNormRegressor().fit(X, Y).predict(X)[0],
+    "ntk": lambda: kernels.ntk(X).sum(),
+    "arc_cosine": lambda: kernels.arc_cosine(X, bias=False).sum(),
+    "NTK": lambda: kernels.NTK(bias=False)(X).sum(),
+    "NTK.diag": lambda: kernels.NTK(bias=False).diag(X).sum(),
+    "random_features": lambda: kernels.random_features(X, 9, bias=False).sum(),
+    "kernel_ball": lambda: bounds.kernel_ball(X, bias=False, draws=3).estimate,
+    "variation_ball": lambda: bounds.variation_ball(X, draws=3).estimate,
+    "label_errors": lambda: nm.label_errors((X, (Y > 0).astype(int))).scores.sum().item(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numpy_told_to_raise_changes_no_answer(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = CALLS[name]()
+        with np.errstate(all="raise"):
+            assert CALLS[name]() == plain
+            assert np.geterr()["under"] == "raise"
+
+
+def test_what_a_package_lists_is_one_object_wherever_it_is_read():
+    for function in (solvers.f1_logistic, kernels.ntk, nm.measure, nm.label_errors):
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert copy.deepcopy(estimators.NTKClassifier()).fit(X, Y).predict(X).shape == (23,)
+
+
+NEEDS = {  # bytes, and what takes them
+    "ntk": (8 * 23**2, lambda: kernels.ntk(X)),
+    "ntk of two": (8 * 23 * 5, lambda: kernels.ntk(X, X[:5])),
+    "float32": (4 * 23**2, lambda: kernels.arc_cosine(X, dtype=np.float32)),
+    "NTK": (8 * 23**2, lambda: kernels.NTK()(X)),
+    "kernel_ball": (8 * 23**2, lambda: bounds.kernel_ball(X, draws=2)),
+    "least norm": (5 * 8 * 23**2, lambda: solvers.min_norm_interpolation(X, Y, norm="l2")),
+    "f2": (12 * 23**2, lambda: solvers.f2_max_margin(X, Y)),
+    "label_errors": (8 * 23 * 9, lambda: nm.label_errors((X, (Y > 0).astype(int)))),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_a_matrix_that_does_not_fit_is_refused_and_one_that_fits_is_not(name, monkeypatch):
+    finding = sys.modules["netmargin.label_errors.finding"]
+    monkeypatch.setattr(finding, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(finding, "CENTRES", 9)
+    needed, call = NEEDS[name]
+    monkeypatch.setattr(memory, "read_free_memory", lambda: needed)
+    call()
+    monkeypatch.setattr(memory, "read_free_memory", lambda: needed - 1)
+    with pytest.raises(nm.DataError, match=r"23.* GB are free\. Take "):
+        call()
+
+
+def test_where_no_memory_can_be_read_its_end_is_said_in_words(monkeypatch):
+    monkeypatch.setattr(memory, "read_free_memory", lambda: None)
+    many = np.zeros((10_000_000, 1))  # 2^49 bytes for all pairs: more than addresses
+    with pytest.raises(nm.OutOfMemoryError, match="does not suffice .* Take fewer samples") as told:
+        kernels.ntk(many, bias=False)
+    assert isinstance(told.value.__cause__, MemoryError)
+
+
+K = np.eye(5) + X[:5] @ X[:5].T
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda K: solvers.kernel_max_margin(K, [1, -1, 1, -1, 1]),
+        lambda K: solvers.kernel_soft_margin(K, [1, -1, 1, -1, 1], C=1.0),
+        lambda K: bounds.kernel_bound([0.5] * 5, K, largest=1.0),
+    ],
+)
+def test_what_is_wrong_with_a_kernel_is_said_of_it(solve):
+    for value, said in (
+        (K[1, 3] + 1e-3, r"K is not symmetric: K\[1, 3\] is [\d.e-]+, and K\[3, 1\] is"),
+        (np.nan, "K holds NaN or infinite values in 1 samples, first sample 1"),
+        (np.inf, "K holds NaN or infinite values in 1 samples, first sample 1"),
+    ):
+        wrong = K.copy()
+        wrong[1, 3] = value
+        for given in (wrong, wrong.tolist(), torch.from_numpy(wrong)):
+            with pytest.raises(nm.DataError, match=said):
+                solve(given)
+    with pytest.raises(nm.DataError, match=r"K must be the \(5, 5\) .*got \(5, 3\)"):
+        solve(X[:5])
+    with pytest.raises(nm.DataError, match=r"K must have shape"):
+        solve(X[:5, 0])
+    close = K.copy()
+    close[1, 3] *= 1 + 1e-12  # rounding
+    solve(close)
