@@ -23,7 +23,8 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.label_errors.calibration import score_labels
-from netmargin.label_errors.finding import predict_left_out
+from netmargin.label_errors.groups import number_equal_rows
+from netmargin.label_errors.predicting import predict_left_out
 from netmargin.nets.arrays import Arrays
 
 from .rows import add_row, read_rows
@@ -165,7 +166,7 @@ def train_and_combine(name: str, X: torch.Tensor, y: np.ndarray, seed: int) -> n
 def cross_validate_kernel(X: torch.Tensor, y: np.ndarray, seed: int) -> np.ndarray:
     """Out-of-sample probabilities of our kernel: its leave-one-out predictions, cut to 0 and 1."""
     samples = Arrays(X, torch.from_numpy(y))
-    predictions = predict_left_out(samples, y, None, seed)[1].clip(1e-3, 1)
+    predictions = predict_left_out(samples, y, None, seed, number_equal_rows(X))[1].clip(1e-3, 1)
     return predictions / predictions.sum(axis=1, keepdims=True)
 
 

@@ -55,36 +55,57 @@ def problem():
     return features, encode_labels(rng.integers(3, size=24), 3), median_distance(features)
 
 
-def test_predictions_are_those_of_refits_without_the_sample(problem):
-    features, Y, scale = problem
-    K = laplace_kernel(features, features, scale)
-    found = predict_exactly(K.copy(), Y, 0.3)
-    for n in range(len(Y)):
-        rest = np.delete(np.arange(len(Y)), n)
-        weights = np.linalg.solve(K[np.ix_(rest, rest)] + 0.3 * np.eye(len(rest)), Y[rest])
-        assert found[n] == pytest.approx(K[n, rest] @ weights, abs=1e-12)
-    errors = squared_errors(K, Y)
-    assert errors[RIDGES.index(0.3)] == pytest.approx(np.square(found - Y).mean(), rel=1e-10)
+ALONE, TOGETHER = (), ([1, 5, 7], [2, 11], [12, 18, 20, 21])
+WEIGHTS = np.random.default_rng(4).uniform(0.3, 3, 24)
 
 
-def test_few_centres_give_the_predictions_of_refits(problem):
+def groups_of(together):
+    """The group of each of 24 samples."""
+    groups = np.arange(24)
+    for rows in together:
+        groups[rows] = rows[0]
+    return groups
+
+
+@pytest.mark.parametrize(
+    ("together", "weights"), [(ALONE, np.ones(24)), (TOGETHER, WEIGHTS)], ids=["alone", "groups"]
+)
+def test_predictions_are_those_of_refits_without_the_group(problem, together, weights):
     features, Y, scale = problem
-    centres = np.array([2, 5, 11, 12, 20])
-    found = predict_approximately(features, Y, scale, 0.1, centres)
+    K, groups = laplace_kernel(features, features, scale), groups_of(together)
+    found = predict_exactly(K.copy(), Y, 0.3, weights, together)
     for n in range(len(Y)):
-        rest = np.delete(np.arange(len(Y)), n)
-        points = features[centres[centres != n]]  # a centre is left out as such, too
+        rest = np.flatnonzero(groups != groups[n])
+        system = K[np.ix_(rest, rest)] + 0.3 * np.diag(1 / weights[rest])
+        assert found[n] == pytest.approx(K[n, rest] @ np.linalg.solve(system, Y[rest]), abs=1e-12)
+    errors = squared_errors(K, Y, weights, together)
+    expected = weights @ np.square(found - Y).mean(axis=1) / weights.sum()
+    assert errors[RIDGES.index(0.3)] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("together", "weights"), [(ALONE, np.ones(24)), (TOGETHER, WEIGHTS)], ids=["alone", "groups"]
+)
+def test_few_centres_give_the_predictions_of_refits(problem, together, weights):
+    features, Y, scale = problem
+    centres, groups = np.array([2, 5, 11, 12, 20]), groups_of(together)
+    found = predict_approximately(features, Y, scale, 0.1, centres, weights, together)
+    for n in range(len(Y)):
+        rest = np.flatnonzero(groups != groups[n])
+        # A centre is left out as such, too.
+        points = features[centres[groups[centres] != groups[n]]]
         inner = laplace_kernel(points, points, scale)
         cross = laplace_kernel(features, points, scale)
-        system = cross[rest].T @ cross[rest] + 0.1 * inner
-        weights = np.linalg.solve(system, cross[rest].T @ Y[rest])
-        assert found[n] == pytest.approx(cross[n] @ weights, abs=1e-7)
+        heavy = weights[rest, None] * cross[rest]
+        fit = np.linalg.solve(heavy.T @ cross[rest] + 0.1 * inner, heavy.T @ Y[rest])
+        assert found[n] == pytest.approx(cross[n] @ fit, abs=1e-7)
 
 
 def test_all_samples_as_centres_give_the_exact_predictions(problem):
     features, Y, scale = problem
-    exact = predict_exactly(laplace_kernel(features, features, scale), Y, 0.1)
-    found = predict_approximately(features, Y, scale, 0.1, np.arange(len(Y)))
+    K = laplace_kernel(features, features, scale)
+    exact = predict_exactly(K, Y, 0.1, WEIGHTS, TOGETHER)
+    found = predict_approximately(features, Y, scale, 0.1, np.arange(24), WEIGHTS, TOGETHER)
     assert found == pytest.approx(exact, abs=1e-6)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..core.arguments import check_path, check_seed
 from ..errors import DataError
@@ -24,24 +24,9 @@ from .calibration import (
     share_wrong_by_score,
 )
 from .epochs import add_early_margins
-from .leave_one_out import (
-    CENTRES,
-    EXACT_UP_TO,
-    RIDGES,
-    encode_labels,
-    laplace_kernel,
-    median_distance,
-    predict_approximately,
-    predict_exactly,
-    squared_errors,
-)
+from .groups import number_equal_rows
+from .predicting import predict_left_out
 from .report import LabelErrors
-from .representations import list_representations
-
-_COMPARED_ON = 500
-"""Samples on which representations and ridges are compared. 1,000 choose the same ones on
-the sets of docs/label-errors.md, in eight times the time for each decomposition.
-"""
 
 
 @takes_data
@@ -51,6 +36,7 @@ def label_errors(
     model: nn.Module | None = None,
     run: str | Path | None = None,
     class_names: Sequence[str] | None = None,
+    groups=None,
     seed: int = 0,
 ) -> LabelErrors:
     """Find the labels to look at again: those that all other samples speak against.
@@ -82,6 +68,10 @@ def label_errors(
         first epochs are added where the kernel alone predicts fewer than two thirds of the labels.
     class_names : sequence of str or None, default None
         Names of the classes in the order of the labels, for tables.
+    groups : sequence of n int or str, False or None, default None
+        What samples belong to, where some tell of each other: patients, recordings, frames of one
+        video. Those of one group are left out together. None finds groups of equal samples itself;
+        False takes each sample alone.
     seed : int, default 0
         Seed of the choice of patches, of compared samples and of centres.
 
@@ -134,7 +124,8 @@ def label_errors(
     if names.names:
         # A class without samples has a name all the same.
         names.require_number(max(len(names.names), int(values.max()) + 1))
-    basis, predictions = predict_left_out(samples, classes, model, seed)
+    equal = number_equal_rows(samples.X)
+    basis, predictions, together = predict_left_out(samples, classes, model, seed, equal, groups)
     table = score_labels(predictions)
     rows = np.arange(len(classes))
     given = table[rows, classes]
@@ -142,9 +133,17 @@ def label_errors(
     if margins is not None:
         ranking, said = add_early_margins(given, margins, float((given > 0).mean()))
         basis += said
-    flipped = draw_flips(table, classes, np.random.default_rng(seed))
-    share = estimate_share_wrong(given, flipped, len(values))
-    wrong = share_wrong_by_score(given, flipped, len(values), share)
+    units = together.units
+    flipped = draw_flips(table[units], classes[units], np.random.default_rng(seed))
+    share = estimate_share_wrong(given[units], flipped, len(values))
+    wrong = share_wrong_by_score(given[units], flipped, len(values), share)
+    at_most = max(share, bound_share_wrong(given[units], flipped, len(values)))
+    if len(units) < len(given):
+        # A wrong label that occurs twice is two wrong labels.
+        order, among_units = np.argsort(given[units], kind="stable"), wrong.mean()
+        wrong = np.interp(given, given[units][order], wrong[order])
+        factor = wrong.mean() / among_units if among_units else 1.0
+        share, at_most = min(1.0, factor * share), min(1.0, factor * at_most)
     predictions[rows, classes] = -np.inf
     return LabelErrors(
         given=torch.from_numpy(values[classes]),
@@ -152,10 +151,12 @@ def label_errors(
         scores=torch.from_numpy(ranking),
         wrong=torch.from_numpy(wrong),
         share=share,
-        at_most=max(share, bound_share_wrong(given, flipped, len(values))),
+        at_most=at_most,
         basis=basis,
-        conflicts=_find_conflicts(samples.X, classes),
+        conflicts=_find_conflicts(equal, classes),
         class_names=names.names,
+        groups=torch.from_numpy(together.of),
+        copies=together.describe(),
     )
 
 
@@ -191,50 +192,8 @@ def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray,
     return values, classes
 
 
-def predict_left_out(
-    samples: Arrays, classes: np.ndarray, model: nn.Module | None, seed: int
-) -> tuple[str, np.ndarray]:
-    """Predict every sample from all others, in the representation that does so best.
-
-    Returns what the predictions rest on, in words, and how much each class is predicted, (n, C):
-    about 0.9 for one and -0.1 for the others where that is easy.
-    """
-    rng = np.random.default_rng(seed)
-    representations = list_representations(samples.X, model, seed)
-    Y = encode_labels(classes, int(classes.max()) + 1)
-    few = np.sort(rng.permutation(len(classes))[:_COMPARED_ON])
-    choices, kept = [], {}
-    for name, represent in representations.items():
-        features = represent(samples.X[torch.from_numpy(few)])
-        if len(few) == len(classes):
-            kept[name] = features
-        scale = median_distance(features)
-        errors = squared_errors(laplace_kernel(features, features, scale), Y[few])
-        best = int(errors.argmin())
-        choices.append((errors[best], name, scale, RIDGES[best]))
-    _, name, scale, ridge = min(choices, key=lambda choice: choice[0])
-    features = kept[name] if name in kept else representations[name](samples.X)
-    basis = f"{name} (ridge {ridge:g}, of {len(choices)} representations)"
-    if len(classes) <= EXACT_UP_TO:
-        return basis, predict_exactly(laplace_kernel(features, features, scale), Y, ridge)
-    centres = np.sort(rng.choice(len(classes), CENTRES, replace=False))
-    return basis, predict_approximately(features, Y, scale, ridge, centres)
-
-
-def _find_conflicts(X: Tensor, classes: np.ndarray) -> tuple[tuple[int, ...], ...]:
+def _find_conflicts(equal: np.ndarray, classes: np.ndarray) -> tuple[tuple[int, ...], ...]:
     """Groups of equal samples that do not all have the same label, as tuples of indices."""
-    flat = X.detach().cpu().reshape(len(X), -1)
-    if flat.is_floating_point():
-        # numpy has no bfloat16; adding zero makes negative zeros positive.
-        flat = (flat if flat.dtype in (torch.float32, torch.float64) else flat.float()) + 0.0
-    array = np.ascontiguousarray(flat.numpy())
-    rows = array.view(np.dtype((np.void, array.shape[1] * array.itemsize))).ravel()
-    _, group, sizes = np.unique(rows, return_inverse=True, return_counts=True)
-    by_group = np.argsort(group, kind="stable")
-    ends = np.cumsum(sizes)
-    found = []
-    for index in np.flatnonzero(sizes > 1):
-        members = by_group[ends[index] - sizes[index] : ends[index]]
-        if len(np.unique(classes[members])) > 1:
-            found.append(tuple(members.tolist()))
-    return tuple(sorted(found))
+    order = np.argsort(equal, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(equal[order])) + 1)
+    return tuple(tuple(part.tolist()) for part in parts if len(np.unique(classes[part])) > 1)

@@ -4,9 +4,14 @@ Y holds 0.9 in the column of the given label and -0.1 elsewhere. With A = K + ri
 prediction for sample n of the regression that never saw sample n is Y_n - (A^-1 Y)_n / (A^-1)_nn,
 exactly and for all n at once. Labels enter through Y alone.
 
+Samples have weights W, A = K + ridge W^-1. Those of a group G are left out together: of the
+regression that saw none of them the predictions are Y_G - ((A^-1)_GG)^-1 (A^-1 Y)_G.
+
 Source: Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, Section 5.4.2 (the
 same formula for Gaussian processes).
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import cholesky, lapack, solve_triangular
@@ -47,41 +52,71 @@ def laplace_kernel(A: np.ndarray, B: np.ndarray, scale: float) -> np.ndarray:
     return np.exp(K, out=K)
 
 
-def squared_errors(K: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """The mean squared leave-one-out error of each of the RIDGES.
+def squared_errors(
+    K: np.ndarray, Y: np.ndarray, weights: np.ndarray, together: Sequence[np.ndarray] = ()
+) -> np.ndarray:
+    """The mean squared error, with weights, of predictions left out, for each of the RIDGES.
 
     All of them share one decomposition of K, which is why they are compared on few samples only.
     """
-    values, vectors = np.linalg.eigh(K)
+    root = np.sqrt(weights)[:, None]
+    values, vectors = np.linalg.eigh(root * K * root.T)
+    vectors *= root
     projected = vectors.T @ Y
     errors = []
     for ridge in RIDGES:
         shrink = 1 / (np.maximum(values, 0) + ridge)
-        diagonal = np.square(vectors) @ shrink
-        residual = (vectors @ (shrink[:, None] * projected)) / diagonal[:, None]
-        errors.append(np.square(residual).mean())
+        solved = vectors @ (shrink[:, None] * projected)
+        residual = solved / (np.square(vectors) @ shrink)[:, None]
+        for rows in together:
+            block = (vectors[rows] * shrink) @ vectors[rows].T
+            residual[rows] = np.linalg.solve(block, solved[rows])
+        errors.append(np.average(np.square(residual).mean(axis=1), weights=weights))
     return np.array(errors)
 
 
-def predict_exactly(K: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:
-    """Leave-one-out predictions, shape (n, C), from the kernel of all samples; K is overwritten."""
-    K[np.diag_indices_from(K)] += ridge
+def predict_exactly(
+    K: np.ndarray,
+    Y: np.ndarray,
+    ridge: float,
+    weights: np.ndarray,
+    together: Sequence[np.ndarray] = (),
+) -> np.ndarray:
+    """Predictions, shape (n, C), from the kernel of all samples, each without its group.
+
+    weights : of each sample, (n,). together : the samples of each group of more than one. K is
+    overwritten.
+    """
+    K[np.diag_indices_from(K)] += ridge / weights
     factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-    # Of A^-1 = L^-T L^-1 the diagonal and the products with Y are needed, which L^-1 gives.
+    # Of A^-1 = L^-T L^-1 some blocks and the products with Y are needed, which L^-1 gives.
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
     diagonal = np.einsum("ij,ij->j", inverse, inverse)
-    return Y - inverse.T @ (inverse @ Y) / diagonal[:, None]
+    solved = inverse.T @ (inverse @ Y)
+    found = Y - solved / diagonal[:, None]
+    for rows in together:
+        columns = inverse[:, rows]
+        found[rows] = Y[rows] - np.linalg.solve(columns.T @ columns, solved[rows])
+    return found
 
 
 def predict_approximately(
-    features: np.ndarray, Y: np.ndarray, scale: float, ridge: float, centres: np.ndarray
+    features: np.ndarray,
+    Y: np.ndarray,
+    scale: float,
+    ridge: float,
+    centres: np.ndarray,
+    weights: np.ndarray,
+    together: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
-    """Leave-one-out predictions, shape (n, C), of the regression on some centres.
+    """Predictions as of `predict_exactly`, shape (n, C), of the regression on some centres.
 
     The kernel is replaced by K_nm K_mm^-1 K_mn over m centres. That regression is a linear one in m
-    features, whose leave-one-out predictions are exact: (H Y - h Y) / (1 - h), H its hat matrix and
-    h the diagonal of H. In float64 throughout: in float32 1 - h loses its digits. A sample that is
-    a centre is left out as a centre as well (`_leave_centres_out`).
+    features, whose predictions without a group are exact (`_leave_out`). In float64 throughout: in
+    float32 they lose their digits. A sample that is a centre is left out as a centre as well: with
+    its own column of the kernel left to it, a centre is where the other samples extrapolate most,
+    and of the 25 labels of MNIST that scored lowest 17 were those of centres, where 1 is to be
+    expected.
     """
     require_memory(
         8 * len(features) * len(centres),
@@ -101,47 +136,55 @@ def predict_approximately(
         mapped[part] = solve_triangular(
             root, block, lower=True, overwrite_b=True, check_finite=False
         ).T
-        gram += mapped[part].T @ mapped[part]
-        projected += mapped[part].T @ Y[part]
+        # Of a matrix and its own transpose BLAS computes one half.
+        weighted = np.sqrt(weights[part, None]) * mapped[part]
+        gram += weighted.T @ weighted
+        projected += mapped[part].T @ (weights[part, None] * Y[part])
     gram[np.diag_indices_from(gram)] += ridge
     factor = cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    weights = solve_triangular(factor, projected, lower=True)
+    fit = solve_triangular(factor, projected, lower=True)
+    own = solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
+    own = solve_triangular(factor, own, lower=True, overwrite_b=True, check_finite=False)
+    column = np.full(len(features), -1)
+    column[centres] = np.arange(len(centres))
     found = np.empty_like(Y)
     for start in starts:
         part = slice(start, start + _ROWS_AT_ONCE)
         half = solve_triangular(factor, mapped[part].T, lower=True, check_finite=False)
+        mapped[part] = half.T
         leverage = np.square(half).sum(axis=0)[:, None]
-        found[part] = (half.T @ weights - leverage * Y[part]) / (1 - leverage)
-    found[centres] = _leave_centres_out(root, factor, weights, mapped[centres], Y[centres])
+        error = (half.T @ fit - Y[part]) / (1 - weights[part, None] * leverage)
+        found[part] = Y[part] + error
+    singles = np.setdiff1d(centres, np.concatenate([[], *together]).astype(int))
+    for rows in [*singles[:, None], *together]:
+        own_columns = own[:, column[rows][column[rows] >= 0]]
+        found[rows] = _leave_out(mapped[rows], own_columns, fit, Y[rows], weights[rows])
     return found
 
 
-def _leave_centres_out(
-    root: np.ndarray, factor: np.ndarray, weights: np.ndarray, mapped: np.ndarray, Y: np.ndarray
+def _leave_out(
+    half: np.ndarray, own: np.ndarray, fit: np.ndarray, Y: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Predictions for the centres, each by the regression without it as a sample and as a centre.
+    """Predictions for a group by the regression without it as samples and as centres.
 
-    With its own column of the kernel left to it, a centre is where the other samples extrapolate
-    most: of the 25 labels of MNIST that scored lowest 17 were those of centres, where 1 is to be
-    expected. Leaving centre j out means w . u = 0 for the weights w of the mapped features, with
-    u = L^-1 e_j and L the root. With G the regularized Gram matrix, phi the features of the sample,
-    h its leverage and s = phi . G^-1 u, the constraint moves the prediction by
+    With G the regularized Gram matrix, phi the features of the group and H = phi G^-1 phi', the
+    errors of the fit become M (fit - Y), M = (I - H W)^-1. Leaving centre j out means w . u = 0 for
+    the weights w of the features, with u = L^-1 e_j and L the root of the kernel of the centres.
+    With U the u of the group's centres and q = phi G^-1 U, these constraints move errors E by
 
-        - s / (1 - h) * (u . w + s (phi . w - Y) / (1 - h)) / (u . G^-1 u + s^2 / (1 - h)).
+        - M q (U' G^-1 U + q' W M q)^-1 (U' w + q' W E).
 
-    root, factor : lower Cholesky factors of the kernel of the centres, and of G. weights : the
-    inverse of `factor` times the features' products with the targets. mapped, Y : those of the
-    centres.
+    half, own, fit : features, (g, m), the U, (m, c), and products of features and targets, (m, C),
+    all multiplied by the inverse of the lower Cholesky factor of G.
     """
-    half = solve_triangular(factor, mapped.T, lower=True, check_finite=False)
-    own = solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
-    half_own = solve_triangular(factor, own, lower=True, overwrite_b=True, check_finite=False)
-    rest = 1 - np.square(half).sum(axis=0)[:, None]
-    fitted, along = half.T @ weights, half_own.T @ weights
-    shared = (half * half_own).sum(axis=0)[:, None]
-    error = (fitted - Y) / rest
-    curvature = np.square(half_own).sum(axis=0)[:, None] + shared**2 / rest
-    return Y + error - shared / rest * (along + shared * error) / curvature
+    system = np.eye(len(half)) - half @ half.T * weights
+    error = np.linalg.solve(system, half @ fit - Y)
+    if own.shape[1]:
+        shared = half @ own
+        moved, weighted = np.linalg.solve(system, shared), weights * shared.T
+        curvature = own.T @ own + weighted @ moved
+        error -= moved @ np.linalg.solve(curvature, own.T @ fit + weighted @ error)
+    return Y + error
 
 
 def _distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:

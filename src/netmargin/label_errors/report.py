@@ -47,6 +47,10 @@ class LabelErrors(Record):
         Groups of samples that are equal and have different labels: at least one of each is wrong.
     class_names : tuple of str or None
         The names of the classes, where they were given; tables show them in place of numbers.
+    groups : Tensor, shape (n,), int64, or None
+        The group of each sample, whose members were left out together when one was predicted.
+    copies : str
+        How many groups have several members, in words, or "".
     """
 
     given: Tensor
@@ -58,6 +62,8 @@ class LabelErrors(Record):
     basis: str
     conflicts: tuple[tuple[int, ...], ...] = ()
     class_names: tuple[str, ...] | None = None
+    groups: Tensor | None = None
+    copies: str = ""
 
     _shown = ("n", "share", "at_most", "basis", "conflicts")
 
@@ -147,7 +153,8 @@ class LabelErrors(Record):
 
     def to_dict(self) -> dict:
         """Return the main numbers, and the flagged samples, as JSON-ready values."""
-        return values_of(self, "n", "share", "at_most", "count", "basis", "flagged", "conflicts")
+        names = "n share at_most count basis flagged conflicts copies"
+        return values_of(self, *names.split())
 
     def _table(self) -> Table:
         """How many labels are wrong, and the worst ten."""
@@ -156,6 +163,8 @@ class LabelErrors(Record):
             for row in self.frame(_SHOWN).itertuples()
         ]
         notes = [f"{self.n} samples, {self._count_wrong()}.", f"Scores from {self.basis}."]
+        if self.copies:
+            notes.insert(0, self.copies)
         if self.conflicts:
             first = ", ".join(map(str, self.conflicts[0][:6]))
             notes.append(
