@@ -234,10 +234,10 @@ def test_a_checkpoint_of_another_run_is_left_alone(tmp_path):
         run(tmp_path, resume="never")
     with pytest.raises(
         nm.CheckpointError,
-        match=r"0.weight has shape \(6, 3\) in the file and \(7, 3\) in the model",
+        match=r"size mismatch for 0.weight.*\[6, 3\].*\[7, 3\]",
     ):
         nm.load_weights(mlp([3, 7, 2]), tmp_path / "checkpoint.pt")
-    with pytest.raises(nm.CheckpointError, match="unknown to the model"):
+    with pytest.raises(nm.CheckpointError, match="Unexpected key.*2.weight"):
         nm.load_weights(mlp([3, 2]), tmp_path / "checkpoint.pt")
     assert (tmp_path / "checkpoint.pt").read_bytes() == saved
     (tmp_path / "history.jsonl").write_text("")

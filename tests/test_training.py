@@ -322,26 +322,30 @@ def test_frozen_parts_stay_as_they_are(digits):
 
 
 class Counting(nn.Module):
-    """A net with state that is no tensor, and a buffer that is not saved with the weights."""
+    """A net that counts its steps in a buffer that is not saved with the weights, and in state that
+    is no tensor.
+    """
 
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(64, 10, bias=False).double()
         self.register_buffer("steps", torch.zeros(()), persistent=False)
+        self.counted = {"steps": 0}
 
     def forward(self, x):
         if self.training:
             self.steps += 1
+            self.counted["steps"] += 1
         return self.layer(x)
 
     def get_extra_state(self):
-        return {"note": "no tensor"}
+        return self.counted
 
     def set_extra_state(self, state):
-        pass
+        self.counted = state
 
 
-def test_undo_and_resume_cover_every_buffer(tmp_path, digits):
+def test_undo_and_resume_cover_every_buffer_and_extra_state(tmp_path, digits):
     runs = []
     for stops in ((8,), (3, 8)):
         folder = tmp_path / str(len(stops))
@@ -357,6 +361,7 @@ def test_undo_and_resume_cover_every_buffer(tmp_path, digits):
                 progress=False,
             )
         runs.append((history.rows, model.steps.item()))
+        assert model.counted == {"steps": model.steps.item()}
     assert runs[0] == runs[1]
     assert sum(history.column("attempts")) > 8
     assert runs[0][1] == 8 * 2  # two batches in each accepted epoch

@@ -2,11 +2,14 @@
 written, and refused with a sentence where they are hostile.
 """
 
+import argparse
+import base64
 import json
 import os
 import pickle
 import struct
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -108,19 +111,22 @@ REFUSED = {
         lambda s: {"encoder.weight": s["0.weight"]},
         ["belongs to another model", "'encoder.weight'"],
     ),
-    "half of the layers missing": (lambda s: dict(list(s.items())[:5]), ["is missing in the file"]),
+    "half of the layers missing": (
+        lambda s: dict(list(s.items())[:5]),
+        ['Missing key(s) in state_dict: "1.running_var"'],
+    ),
     "one layer more": (
         lambda s: {"state_dict": s | {"9.weight": torch.ones(2)}},
-        ["9.weight is unknown to the model"],
+        ['Unexpected key(s) in state_dict: "9.weight"', "pass strict=False"],
     ),
     "other shapes": (
         lambda s: {"model": renamed(s | {"0.weight": torch.ones(2, 2)}, "module.")},
-        ["shape (2, 2) in the file"],
+        ["size mismatch for 0.weight", "that the file was saved from."],
     ),
-    "NaN": (lambda s: spoiled(s, float("nan")), ["1 of the 8 values of 3.weight are NaN"]),
+    "NaN": (lambda s: spoiled(s, float("nan")), ["Parameter '3.weight' holds NaN"]),
     "infinity": (
         lambda s: {"state_dict": spoiled(s, float("inf"))},
-        ["1 of the 8 values of 3.weight"],
+        ["Parameter '3.weight' holds NaN or infinite"],
     ),
     "nothing": (lambda s: {}, ["it holds nothing"]),
 }
@@ -221,7 +227,7 @@ def test_tied_weights_and_views(tmp_path):
     assert copy.third.weight is copy.first.weight
     untied = Tied()
     untied.third.weight = nn.Parameter(torch.randn(3, 3))
-    with pytest.raises(nm.CheckpointError, match="third.weight is missing"):
+    with pytest.raises(nm.CheckpointError, match='Missing key.*"third.weight"'):
         nm.load_weights(untied, path)
 
 
@@ -318,7 +324,7 @@ def test_missing_and_foreign_files(tmp_path):
         nm.load_weights(make_net(), path)
     bad = make_net()
     bad[0].weight.data[0, 0] = float("nan")
-    with pytest.raises(nm.CheckpointError, match="1 of the 12 values of 0.weight are NaN"):
+    with pytest.raises(nm.CheckpointError, match="Parameter '0.weight' holds NaN"):
         nm.load_weights(make_net(), nm.save_weights(bad, tmp_path / "b.safetensors"))
 
 
@@ -330,7 +336,7 @@ INDICES = {
     "an empty map": (b'{"weight_map": {}}', 'no "weight_map"'),
     "a path upwards": (b'{"weight_map": {"w": "../x.safetensors"}}', "Refused.*trust"),
     "a path of the machine": (b'{"weight_map": {"w": "/etc/x.safetensors"}}', "Refused.*trust"),
-    "a file of another kind": (b'{"weight_map": {"w": "pickle.bin"}}', "Refused.*trust"),
+    "a file of another kind": (b'{"weight_map": {"w": "pickle.pkl"}}', "Refused.*trust"),
     "no name": (b'{"weight_map": {"w": 3}}', "Refused.*trust"),
     "a shard that is not there": (b'{"weight_map": {"w": "x.safetensors"}}', "Cannot read"),
 }
@@ -359,6 +365,345 @@ def test_where_weights_cannot_be_saved(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(nm.CheckpointError, match="Cannot write"):
         nm.save_weights(make_net(), tmp_path / "file" / "net.safetensors")
+
+
+class Renamed(nn.Module):
+    """A module whose names were others once: `old.weight` and `old.bias`."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self._register_load_state_dict_pre_hook(self._rename)
+
+    def _rename(self, state, prefix, *_):
+        for part in ("weight", "bias"):
+            if f"{prefix}old.{part}" in state:
+                state[f"{prefix}layer.{part}"] = state.pop(f"{prefix}old.{part}")
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Versioned(nn.Module):
+    """A module that keeps its weight transposed since version 2, and reads version 1 still."""
+
+    _version = 2
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 3))
+
+    def _load_from_state_dict(self, state, prefix, metadata, *rest):
+        if metadata.get("version", 1) < 2:
+            state[f"{prefix}weight"] = state[f"{prefix}weight"].T
+        super()._load_from_state_dict(state, prefix, metadata, *rest)
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Scaled(nn.Module):
+    """A module whose scale is no tensor of its own, but extra state."""
+
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+        self.register_buffer("steps", torch.tensor(3))
+        self.register_buffer("mask", torch.tensor([True, False]))
+
+    def get_extra_state(self):
+        return self.scale
+
+    def set_extra_state(self, state):
+        self.scale = state
+
+    def forward(self, x):
+        scale = self.scale
+        scale = scale["scale"] if isinstance(scale, dict) else scale
+        return x * (scale if isinstance(scale, torch.Tensor) else len(scale) * 5)
+
+
+def norm_by(function, seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(function(nn.Linear(3, 2)), nn.ReLU())
+
+
+def lazy_net(seed, filled):
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d(), nn.ReLU(), nn.Linear(4, 2))
+    if filled:
+        net(torch.ones(2, 3))
+    return net.eval()
+
+
+OWN_FORMS = {
+    "BatchNorm without its counter": (
+        lambda seed, _: make_net(seed).eval(),
+        lambda state: {name: v for name, v in state.items() if "num_batches" not in name},
+    ),
+    "the older weight_norm": (
+        lambda seed, old: norm_by(
+            nn.utils.weight_norm if old else nn.utils.parametrizations.weight_norm, seed
+        ),
+        lambda state: state,
+    ),
+    "names changed by a hook": (
+        lambda *_: nn.Sequential(Renamed()),
+        lambda state: {name.replace("layer", "old"): value for name, value in state.items()},
+    ),
+    "lazy": (lazy_net, lambda state: state),
+    "a form of its own, with its version": (lambda *_: Versioned(), lambda state: state),
+    "extra state": (
+        lambda seed, _: nn.Sequential(nn.Linear(3, 2), Scaled(b"1" * (seed + 1))),
+        lambda state: state,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize("wrapped", [False, True], ids=["", "wrapped"])
+@pytest.mark.parametrize("kind", OWN_FORMS)
+def test_what_a_module_reads_itself_is_read(tmp_path, kind, wrapped, recwarn):
+    make, change = OWN_FORMS[kind]
+    net, copy, x = make(0, True), make(1, False), torch.randn(5, 3)
+    state = change((nn.ModuleDict({"module": net}) if wrapped else net).state_dict())
+    torch.save({"state_dict": state, "epoch": 3} if wrapped else state, tmp_path / "net.pt")
+    nm.load_weights(copy, tmp_path / "net.pt")
+    assert torch.equal(net(x), copy(x))
+    assert wrapped == any("'state_dict'; names such as 'module." in str(w.message) for w in recwarn)
+
+
+SCALES = {
+    "a tensor": torch.tensor(2.5, dtype=torch.float64),
+    "text": "three",
+    "a dict of tensors": {"scale": torch.tensor([0.5, 4.0]), "steps": (1, None, {2: 0.1})},
+}
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_extra_state_is_saved_and_loaded(tmp_path, scale):
+    net = nn.Sequential(nn.Linear(3, 2), Scaled(scale))
+    net[1].steps.fill_(7)
+    net[1].mask.logical_not_()
+    x = torch.randn(5, 3)
+    nm.save_weights(nn.DataParallel(net), tmp_path / "a.safetensors")
+    torch.save({"model": renamed(net.state_dict(), "module.")}, tmp_path / "a.pt")
+    for name in ("a.safetensors", "a.pt"):
+        copy = nn.Sequential(nn.Linear(3, 2), Scaled("other"))
+        nm.load_weights(copy, tmp_path / name)
+        assert torch.equal(net(x), copy(x))
+        assert (copy[1].steps, copy[1].mask.tolist()) == (7, [False, True])
+        assert (type(copy[1].scale), str(copy[1].scale)) == (type(scale), str(scale))
+    # A file without it is of another model, or of an older form of this one.
+    plain = {k: v for k, v in net.state_dict().items() if "extra" not in k}
+    safetensors.torch.save_file(plain, tmp_path / "b.safetensors")
+    copy = nn.Sequential(nn.Linear(3, 2), Scaled("other"))
+    with pytest.raises(nm.CheckpointError, match="Missing.*1._extra_state.*strict=False"):
+        nm.load_weights(copy, tmp_path / "b.safetensors")
+    assert copy[1].steps == 3
+    with pytest.warns(UserWarning, match="1 names, such as '1._extra_state', are not in the file"):
+        nm.load_weights(copy, tmp_path / "b.safetensors", strict=False)
+    assert (copy[1].steps, copy[1].scale) == (7, "other")
+
+
+@pytest.mark.parametrize("held", [Hostile(), lambda: 3, {"deep": [np.float64(3)]}])
+def test_extra_state_that_is_an_object_is_refused_at_saving(tmp_path, held, digits):
+    net = nn.Sequential(nn.Linear(3, 2), Scaled(held))
+    with pytest.raises(nm.CheckpointError, match="an extra state of the model holds objects"):
+        nm.save_weights(net, tmp_path / "a.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "rest", [pickle.dumps({"1._extra_state": Hostile()}), b"no pickle", b"\x80\x02N."]
+)
+def test_hostile_extra_state_is_refused(tmp_path, rest, capsys):
+    net = nn.Sequential(nn.Linear(3, 2), Scaled("one"))
+    metadata = {"format": "pt", "netmargin": base64.b64encode(rest).decode()}
+    plain = {k: v for k, v in net.state_dict().items() if "extra" not in k}
+    safetensors.torch.save_file(plain, tmp_path / "a.safetensors", metadata=metadata)
+    with pytest.raises(nm.CheckpointError, match="damaged or no safetensors file"):
+        nm.load_weights(net, tmp_path / "a.safetensors")
+    assert "executed" not in capsys.readouterr().out
+
+
+class EndsHalfway(nn.Module):
+    """A module that grows a buffer to the size of the file, and fails then."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.ones(2))
+        self.notes = {"read": 0}
+
+    def _load_from_state_dict(self, state, prefix, *_):
+        self.seen = state[f"{prefix}seen"] * 2
+        self.notes["read"] = 1
+        raise KeyError("layout")
+
+
+FAILING = {
+    "a shape at the end": (
+        lambda: lazy_net(1, filled=False),
+        lambda net: lazy_net(0, filled=True).state_dict() | {"3.bias": torch.ones(3)},
+        "size mismatch for 3.bias",
+    ),
+    "NaN at the end": (
+        lambda: lazy_net(1, filled=False),
+        lambda net: lazy_net(0, True).state_dict() | {"3.bias": torch.full((2,), torch.nan)},
+        "Parameter '3.bias' holds NaN",
+    ),
+    "beyond half precision": (
+        lambda: make_net().half(),
+        lambda net: net.state_dict() | {"3.bias": torch.full((2,), 1e6)},
+        "Parameter '3.bias' holds NaN or infinite",
+    ),
+    "a tensor too many": (
+        lambda: nn.Sequential(Scaled("one"), nn.Linear(3, 2)),
+        lambda net: {**net.state_dict(), "0._extra_state": "two", "9.bias": torch.ones(2)},
+        "Unexpected key.*9.bias.*strict=False",
+    ),
+    "an error of its own": (
+        lambda: nn.Sequential(nn.Linear(3, 2), EndsHalfway()),
+        lambda net: {"1.seen": torch.ones(3), **nn.Sequential(nn.Linear(3, 2)).state_dict()},
+        r"KeyError\('layout'\)",
+    ),
+    "integers for weights": (
+        lambda: nn.Sequential(nn.Linear(3, 2)),
+        lambda net: {"0.weight": torch.ones(2, 3, dtype=torch.int8), "0.bias": torch.ones(2)},
+        "0.weight is of type torch.int8 in the file",
+    ),
+    "tied in the model only": (
+        Tied,
+        lambda net: net.state_dict() | {"third.weight": torch.ones(3, 3)},
+        "weight is tied to another tensor in the model, not in the file",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_a_failed_load_leaves_the_module_as_it_was(tmp_path, kind):
+    make, state_of, sentence = FAILING[kind]
+    torch.manual_seed(0)
+    values = make().state_dict()
+    torch.manual_seed(0)
+    net = make()
+    held = list(net.parameters())
+    before = [type(m) for m in net.modules()], [type(p) for p in held], str(net)
+    torch.save(state_of(net), tmp_path / "net.pt")
+    with pytest.raises(nm.CheckpointError, match=sentence):
+        nm.load_weights(net, tmp_path / "net.pt")
+    assert ([type(m) for m in net.modules()], [type(p) for p in held], str(net)) == before
+    assert all(p is q for p, q in zip(held, net.parameters(), strict=True))
+    for name, value in net.state_dict().items():
+        old = values[name]
+        lazy = nn.parameter.is_lazy(value)
+        assert lazy == nn.parameter.is_lazy(old)
+        assert lazy or (old == value if isinstance(value, str) else torch.equal(value, old)), name
+    if kind == "an error of its own":
+        assert net[1].notes == {"read": 0}
+    if lazy_kind := nn.parameter.is_lazy(held[0]):
+        good = lazy_net(0, filled=True)
+        torch.save(good.state_dict(), tmp_path / "good.pt")
+        nm.load_weights(net, tmp_path / "good.pt")
+        assert torch.equal(net(torch.ones(2, 3)), good(torch.ones(2, 3)))
+    assert lazy_kind == ("at the end" in kind)
+
+
+def test_what_only_one_of_file_and_model_has_is_left_aside_where_asked(tmp_path):
+    net, copy = make_net(), make_net(1)
+    kept = copy[3].bias.clone()
+    state = {k: v for k, v in net.state_dict().items() if k != "3.bias"}
+    torch.save(state | {"step": torch.tensor(3), "best": torch.tensor(0.5)}, tmp_path / "a.pt")
+    with pytest.raises(nm.CheckpointError, match="Missing.*3.bias.*Unexpected.*strict=False"):
+        nm.load_weights(copy, tmp_path / "a.pt")
+    said = "1 names, such as '3.bias', are not in the file .*; 2 names, such as 'step', are left"
+    with pytest.warns(UserWarning, match=said):
+        nm.load_weights(copy, tmp_path / "a.pt", strict=False)
+    assert torch.equal(copy[3].bias, kept)
+    assert torch.equal(copy[3].weight, net[3].weight)
+    with pytest.raises(nm.CheckpointError, match="belongs to another model, or holds no weights"):
+        nm.load_weights(nn.Bilinear(2, 2, 2).requires_grad_(), tmp_path / "a.pt", strict=False)
+    with pytest.raises(nm.CheckpointError, match="size mismatch"):
+        nm.load_weights(nn.Sequential(nn.Linear(2, 2)), tmp_path / "a.pt", strict=False)
+
+
+def write_script(path):
+    torch.jit.script(nn.Linear(3, 2)).save(path)
+
+
+def write_export(path):
+    torch.export.save(torch.export.export(nn.Linear(3, 2), (torch.ones(1, 3),)), path)
+
+
+FOREIGN = {
+    "net.pt": (write_script, r"is a TorchScript archive: torch.jit.load\(path\).state_dict\(\)"),
+    "net.pt2": (write_export, r"is of torch.export: torch.export.load\(path\).state_dict"),
+    "net.npz": (lambda path: np.savez(path, w=np.ones(3)), "is numpy's: np.load"),
+    "net.onnx": (lambda path: path.write_bytes(b"\x08\x07\x12"), "is an ONNX graph"),
+    "whole.pt": (lambda path: torch.save(nn.Linear(3, 2), path), "torch.nn.modules.linear.Linear"),
+    "args.pt": (lambda path: torch.save({"args": argparse.Namespace()}, path), "Namespace"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_files_of_other_kinds_are_called_what_they_are(tmp_path, name):
+    write, sentence = FOREIGN[name]
+    write(tmp_path / name)
+    with pytest.raises(nm.CheckpointError, match=sentence):
+        nm.load_weights(nn.Linear(3, 2), tmp_path / name)
+
+
+def test_files_of_half_precision_and_of_shards_of_torch(tmp_path):
+    net, copy = make_net().bfloat16(), make_net(1)
+    state, parts = net.state_dict(), {}
+    for number, name in enumerate(state):
+        parts[name] = f"pytorch_model-{number % 2}.bin"
+    for shard in set(parts.values()):
+        torch.save({n: state[n] for n in state if parts[n] == shard}, tmp_path / shard)
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": parts}))
+    nm.load_weights(copy, tmp_path)
+    assert copy[0].weight.dtype == torch.float32
+    assert all(
+        torch.equal(value, state[n].to(value.dtype)) for n, value in copy.state_dict().items()
+    )
+
+
+def test_buffers_beside_the_state_dict(tmp_path):
+    """They are no part of files, but older files hold some."""
+
+    def make(value):
+        net = nn.Sequential(nn.Linear(3, 2))
+        net[0].register_buffer("places", torch.full((2,), value), persistent=False)
+        return net
+
+    net, copy = make(1.0), make(2.0)
+    nm.load_weights(copy, nm.save_weights(net, tmp_path / "a.safetensors"))
+    assert copy[0].places.tolist() == [2, 2]
+    assert torch.equal(net[0].weight, copy[0].weight)
+    torch.save({**net.state_dict(), "0.places": torch.tensor([5.0, 6.0])}, tmp_path / "old.pt")
+    nm.load_weights(copy, tmp_path / "old.pt")
+    assert copy[0].places.tolist() == [5, 6]
+    torch.save({**net.state_dict(), "0.places": torch.tensor([5.0])}, tmp_path / "old.pt")
+    with pytest.raises(nm.CheckpointError, match="0.places has another shape"):
+        nm.load_weights(copy, tmp_path / "old.pt")
+
+
+def test_a_lazy_net_is_saved_once_it_has_weights(tmp_path):
+    with pytest.raises(nm.ModelError, match="lazy parameters without a shape"):
+        nm.save_weights(lazy_net(0, filled=False), tmp_path / "a.safetensors")
+    net, copy = lazy_net(0, filled=True), lazy_net(1, filled=False)
+    nm.load_weights(copy, nm.save_weights(net, tmp_path / "a.safetensors"))
+    assert torch.equal(net(torch.ones(2, 3)), copy(torch.ones(2, 3)))
+
+
+def test_a_version_goes_with_saved_weights(tmp_path):
+    net, copy = nn.Sequential(Versioned()), nn.Sequential(Versioned())
+    nm.load_weights(copy, nm.save_weights(net, tmp_path / "a.safetensors"))
+    assert same(net, copy)
+    old = {"0.weight": net[0].weight.detach()}  # as others write it: without a version
+    safetensors.torch.save_file(old, tmp_path / "old.safetensors")
+    nm.load_weights(copy, tmp_path / "old.safetensors")
+    assert torch.equal(copy[0].weight, net[0].weight.T)
 
 
 def test_the_page_of_a_run_reads_its_newest_weights(tmp_path):

@@ -54,6 +54,15 @@ def check_model(model: Any) -> nn.Module:
     return model
 
 
+def require_shapes(model: nn.Module) -> nn.Module:
+    """The model; raises ModelError for one with lazy parameters, which have no shape yet."""
+    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+        raise ModelError(
+            "The model has lazy parameters without a shape yet. Run it once on a batch first."
+        )
+    return model
+
+
 def unwrap(model: Any) -> Any:
     """The module inside `DataParallel`, `DistributedDataParallel` and `torch.compile`.
 

@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from ..core.devices import holds_float64, where_float64_is
 from ..errors import ModelError
-from .accepted_models import check_model
+from .accepted_models import check_model, require_shapes
 from .advice import explain_forward_errors
 from .named_inputs import arguments_of, map_tensors
 from .score_outputs import rows_of_scores, tensor_of_scores
@@ -108,10 +107,7 @@ def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
             "The model has no parameters, so its margin has no normalization. Pass a model with"
             " weights."
         )
-    if any(is_lazy(p) for p in parameters):
-        raise ModelError(
-            "The model has lazy parameters without a shape yet. Run it once on a batch first."
-        )
+    require_shapes(model)
     if any(p.is_meta for p in parameters):
         raise ModelError(
             "The model's parameters live on the 'meta' device. Materialize them first, with"

@@ -2,11 +2,13 @@
 
 import io
 import pickle
+import re
 import zipfile
 import zlib
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from ..core.files import explain_unreadable, write_atomically
 from ..errors import CheckpointError
@@ -22,11 +24,46 @@ _DAMAGED = (
 """What torch and zipfile raise for files of other bytes."""
 
 
+_FOREIGN = {
+    "/constants.pkl": "a TorchScript archive: torch.jit.load(path).state_dict() gives its weights",
+    "/archive_format": "of torch.export: torch.export.load(path).state_dict gives its weights",
+    ".npy": "numpy's: np.load(path) gives its arrays, torch.from_numpy tensors",
+    ".onnx": "an ONNX graph: onnx.numpy_helper.to_array gives its weights",
+    ".h5": "a file of Keras: model.get_weights() gives its weights",
+    ".gguf": "a file of llama.cpp: gguf.GGUFReader(path).tensors gives its weights",
+}
+"""Ends of the names of files, or of their parts, of other kinds, and how their weights are read."""
+
+
 def save(path: Path, state: dict) -> None:
     """Write a dict of tensors and plain values, whole or not at all. Raises CheckpointError."""
+    held = state.get("model", {})
+    to_bytes({name: value for name, value in held.items() if not isinstance(value, Tensor)}, path)
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_atomically(path, buffer.getvalue())
+
+
+def to_bytes(extra: dict, path: Path) -> bytes:
+    """The extra states of modules as torch saves them, for a file.
+
+    Raises CheckpointError for those that could not be read without running code.
+    """
+    buffer = io.BytesIO()
+    try:
+        torch.save(extra, buffer)
+        from_bytes(buffer.getvalue())
+    except Exception as error:  # objects may raise anything when they are pickled
+        raise CheckpointError(
+            f"Cannot write {path}: an extra state of the model holds {_find_object(error)}. Let"
+            " get_extra_state return tensors, numbers, strings, and lists and dicts of such."
+        ) from error
+    return buffer.getvalue()
+
+
+def from_bytes(content: bytes) -> dict:
+    """What `to_bytes` wrote, read without executing code. Raises what torch raises."""
+    return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
 
 
 def load(path: Path) -> dict:
@@ -35,25 +72,37 @@ def load(path: Path) -> dict:
     Raises CheckpointError, also for anything that would need code to unpickle.
     """
     with explain_unreadable(path, "not a PyTorch file", *_DAMAGED):
+        names = [path.name]
         # Torch reads past a flipped bit without a word; a file of another format has no sums.
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
+                names += archive.namelist()
                 if (damaged := archive.testzip()) is not None:
                     raise ValueError(f"the check sum of its part {damaged} is wrong")
+        found = [kind for end, kind in _FOREIGN.items() if any(n.endswith(end) for n in names)]
         try:
-            state = torch.load(path, map_location="cpu", weights_only=True)
+            state = found or torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             state = error
+    if found:
+        raise CheckpointError(f"{path} is {found[0]}. Save them with torch.save, and load that.")
     if isinstance(state, pickle.UnpicklingError):
         raise CheckpointError(
-            f"Refused {path}: it is damaged or holds objects other than tensors, numbers and"
-            " strings, which could run code. Save state_dict() instead of the whole model."
+            f"Refused {path}: it is damaged or holds {_find_object(state)}. Save state_dict()"
+            " instead of the whole model."
         ) from state
     if not isinstance(state, dict):
         raise CheckpointError(
             f"{path} holds a {type(state).__name__}, not a state dict. Save model.state_dict()."
         )
     return state
+
+
+def _find_object(error: Exception) -> str:
+    """What cannot be read without running code, as torch says or in general."""
+    named = re.search(r"GLOBAL (\S+) was not", str(error))
+    such = f" ({named[1]})" if named else ""
+    return f"objects other than tensors, numbers and strings{such}, which could run code"
 
 
 def read_checkpoint(path: Path) -> dict:

@@ -23,10 +23,10 @@ from ..nets.model import in_mode, noise_of, require_differentiable
 from ..nets.row_order import in_order
 from .history import History
 from .learning_rate import LearningRate
+from .module_state import copy_state, put_state, restore_state, tensors_of
 from .randomness import Randomness
 from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
-from .weights import put_weights, tensors_of
 
 _MEASURED_AT_ONCE = 200
 """Samples per pass when margins are measured, as many as `measure` takes by default."""
@@ -73,7 +73,7 @@ class Run:
             self._begin_anew()
             return
         assert self.files is not None  # where a saved state comes from
-        put_weights(self.model, saved["model"], self.files.checkpoint)
+        put_state(self.model, saved["model"], self.files.checkpoint)
         self.history.rows = self.files.history.read(saved["epoch"] + 1)
         self.files.history.begin(self.history.rows)
         self.lr.load_state_dict(saved["lr"])
@@ -134,10 +134,8 @@ class Run:
         self.save()
 
     def undo(self) -> None:
-        """Put parameters and buffers back to the last accepted epoch."""
-        with torch.no_grad():
-            for name, tensor in tensors_of(self.model).items():
-                tensor.copy_(self.kept["model"][name])
+        """Put all that the model holds back to the last accepted epoch."""
+        restore_state(self.model, self.kept["model"])
 
     def rewind(self) -> None:
         """Put everything back to the last accepted epoch, also on disk, and save it."""
@@ -228,9 +226,7 @@ class Run:
         """A copy of everything that a resumed run needs."""
         return {
             "epoch": len(self.history) - 1,
-            "model": {
-                name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()
-            },
+            "model": copy_state(self.model),
             "lr": self.lr.state_dict(),
             "log_scale": self.log_scale,
             "log_loss": self.log_loss,

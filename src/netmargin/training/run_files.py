@@ -15,6 +15,7 @@ from ..losses import Loss
 from ..losses.accepted_losses import TESTED_CLASSES
 from . import checkpoint
 from .history_file import HistoryFile
+from .module_state import is_extra_state
 from .sample_margins import SampleMargins, fingerprint
 
 _TOLD_BY = (-3.0, -0.7, 0.4, 1.0, 2.5, 9.0, 40.0, 1000.0)
@@ -93,7 +94,9 @@ class RunFiles:
 def describe_settings(model: nn.Module, data, **settings) -> dict:
     """What must agree for a run to be the same: names and shapes, the data, and what is given."""
     shapes = {
-        name: list(p.shape) for name, p in model.state_dict().items() if isinstance(p, torch.Tensor)
+        name: list(p.shape)
+        for name, p in model.state_dict().items()
+        if isinstance(p, torch.Tensor) and not is_extra_state(name)
     }
     return {"model": shapes, "data": fingerprint(data), **settings}
 

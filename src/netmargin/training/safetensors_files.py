@@ -2,19 +2,29 @@
 Hugging Face model.
 """
 
+import base64
 import json
+import pickle
+from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from ..core.files import explain_unreadable, write_atomically
 from ..errors import CheckpointError
+from .checkpoint import from_bytes, load, to_bytes
 
 SUFFIX = ".safetensors"
-_INDEX = ".safetensors.index.json"
-_IN_FOLDER = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+_INDEX = ".index.json"
+_REST = "netmargin"
+"""The key of the metadata with what a state dict holds beside tensors: extra state and versions."""
+_IN_FOLDER = (
+    *("model.safetensors", "model.safetensors.index.json"),
+    *("pytorch_model.bin", "pytorch_model.bin.index.json"),
+)
 """What `save_pretrained` writes into a folder, in the order in which it is looked for."""
 _LARGEST_INDEX = 100_000_000
 """Bytes of an index; it has some 100 for each tensor. The format has the same limit for headers."""
@@ -35,17 +45,17 @@ def find_in_folder(folder: Path) -> Path:
 
 
 def is_safetensors(path: Path) -> bool:
-    """Whether a file is of this format, or an index of such, by its name."""
+    """Whether a file is of this format, or an index of shards, by its name."""
     return path.name.endswith((SUFFIX, _INDEX))
 
 
-def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, or of all shards of an index, on the CPU. Raises CheckpointError."""
+def read_safetensors(path: Path) -> dict[str, Any]:
+    """The state dict in a file, or in all shards of an index. Raises CheckpointError."""
     if not path.name.endswith(_INDEX):
         return _read_file(path)
-    found: dict[str, Tensor] = {}
+    found: dict[str, Any] = {}
     for shard, names in _read_index(path).items():
-        tensors = _read_file(path.parent / shard)
+        tensors = (_read_file if shard.endswith(SUFFIX) else load)(path.parent / shard)
         if lacking := sorted(set(names) - set(tensors)):
             raise CheckpointError(
                 f"{path} says that {shard} holds {lacking[0]}, and it does not. The shards are"
@@ -55,15 +65,21 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
     return found
 
 
-def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write tensors, of those that share memory the first. Raises CheckpointError."""
+def write_safetensors(path: Path, state: dict[str, Any]) -> None:
+    """Write a state dict, of tensors that share memory the first. Raises CheckpointError."""
+    tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
+    rest = OrderedDict((name, value) for name, value in state.items() if name not in tensors)
+    rest._metadata = getattr(state, "_metadata", {})  # type: ignore[attr-defined]
     kept: dict[tuple, str] = {}
     for name, tensor in tensors.items():
         kept.setdefault(memory_of(tensor) if tensor.numel() else (name,), name)
-    # Contiguous copies: a view of a larger tensor would bring all of it along.
-    content = {name: tensors[name].detach().cpu().contiguous().clone() for name in kept.values()}
+    metadata = {"format": "pt", _REST: base64.b64encode(to_bytes(rest, path)).decode()}
     try:
-        data = save(content, metadata={"format": "pt"})
+        # Contiguous copies: a view of a larger tensor would bring all of it along.
+        content = {
+            name: tensors[name].detach().cpu().contiguous().clone() for name in kept.values()
+        }
+        data = save(content, metadata=metadata)
     except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
         raise CheckpointError(
             f"Cannot write {path}: {error}. Save model.state_dict() with torch.save instead."
@@ -76,13 +92,17 @@ def memory_of(tensor: Tensor) -> tuple:
     return tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
-def _read_file(path: Path) -> dict[str, Tensor]:
-    """The tensors of one file. Raises CheckpointError."""
+def _read_file(path: Path) -> dict[str, Any]:
+    """The state dict in one file. Raises CheckpointError."""
     wrong = (SafetensorError, KeyError, ValueError, RuntimeError, MemoryError, TypeError)
-    with explain_unreadable(path, "no safetensors file", *wrong):
+    with explain_unreadable(path, "no safetensors file", *wrong, pickle.UnpicklingError):
         with open(path, "rb"):  # the library's own error for a missing file names no reason
             pass
-        return load_file(path, device="cpu")
+        with safe_open(path, framework="pt", device="cpu") as file:
+            rest = (file.metadata() or {}).get(_REST)
+            state = from_bytes(base64.b64decode(rest)) if rest else {}
+            state.update((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118
+            return state
 
 
 def _read_index(path: Path) -> dict[str, list[str]]:
@@ -97,10 +117,11 @@ def _read_index(path: Path) -> dict[str, list[str]]:
     shards: dict[str, list[str]] = {}
     for name, shard in places.items():
         # A shard lies beside its index: a path could name any file of this machine.
-        if not isinstance(shard, str) or Path(shard).name != shard or not shard.endswith(SUFFIX):
+        known = isinstance(shard, str) and shard.endswith((SUFFIX, ".bin"))
+        if not known or Path(shard).name != shard:
             raise CheckpointError(
-                f"Refused {path}: it says that {name!r} lies in {shard!r}, which is no safetensors"
-                " file beside it. Fetch the model anew, from somebody you trust."
+                f"Refused {path}: it says that {name!r} lies in {shard!r}, which is no file of"
+                " weights beside it. Fetch the model anew, from somebody you trust."
             )
         shards.setdefault(shard, []).append(name)
     return shards

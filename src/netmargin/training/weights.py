@@ -1,48 +1,55 @@
 """The weights of a net in files of its own or of other people's training."""
 
+from collections.abc import Collection
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
-from ..core.arguments import check_path
+from ..core.arguments import check_flag, check_path
 from ..core.caller import warn_caller
 from ..errors import ArgumentError, CheckpointError
-from ..nets.accepted_models import check_model
+from ..nets.accepted_models import check_model, require_shapes
 from .checkpoint import load
+from .module_state import COMPILED, is_extra_state, make_state, put_state
 from .safetensors_files import (
     SUFFIX,
     find_in_folder,
     is_safetensors,
-    memory_of,
     read_safetensors,
     write_safetensors,
 )
 
-_COMPILED = "_orig_mod."
-"""Put into names by torch.compile, at every module that was compiled."""
 _PREFIXES = ("module.", "model.", "net.", "network.", "backbone.")
 """Put before names by DataParallel, Lightning's modules and other modules around a net."""
 _KEYS = ("state_dict", "model_state_dict", "model", "weights", "net", "module")
 """Where training scripts and Lightning keep the weights; tried first, as a file may hold several
 nets.
 """
+_MOST_WRAPPERS = 4
+"""Prefixes before one name: a run of Lightning on several GPUs puts two or three."""
+_MOST_READINGS = 8
+"""Ways to read a file that are tried where no name is known: usual files have two or three."""
 
 
-def load_weights(model: nn.Module, path: str | Path) -> None:
-    """Load the weights in a file into `model`, without executing code.
+def load_weights(model: nn.Module, path: str | Path, *, strict: bool = True) -> None:
+    """Load the weights in a file into `model`, without executing code from it.
 
     The file may be a state dict, the checkpoint of a run of netmargin, or a usual checkpoint such
     as {"model_state_dict": ..., "epoch": 3} or one of Lightning; a .safetensors file, or the index
     of several. The prefixes "module.", "model.", "net.", "network." and "backbone.", and
-    "_orig_mod." of torch.compile are taken off the names; a warning says so.
+    "_orig_mod." of torch.compile are taken off the names; a warning says so. Then the model reads
+    them by its own `load_state_dict`, with its hooks, older forms and extra state.
 
     Parameters
     ----------
     model : torch.nn.Module
-        The net; changed in place if names and shapes agree. It keeps its device and dtype.
+        The net; changed in place if it takes the weights, else left as it was. It keeps its device
+        and dtype.
     path : str or path
         A file, or a folder with one, such as that of a Hugging Face model.
+    strict : bool, default True
+        False leaves aside what the model does not have, and leaves as it is what the file does not
+        have; a warning names both.
 
     Raises
     ------
@@ -65,22 +72,37 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     Beyond the papers.
     """
     file: Path = check_path("path", path)
+    strict = check_flag("strict", strict)
     model = check_model(model)
     file = find_in_folder(file) if file.is_dir() else file
-    state: dict = read_safetensors(file) if is_safetensors(file) else load(file)
-    if "netmargin_format" in state and isinstance(state.get("model"), dict):
-        put_weights(model, state["model"], path)
+    content: dict = read_safetensors(file) if is_safetensors(file) else load(file)
+    if "netmargin_format" in content and isinstance(content.get("model"), dict):
+        put_state(model, content["model"], path)
         return
-    weights, said = _unwrap(state, model, path)
-    put_weights(model, weights, path)
-    if said:
-        warn_caller(f"{path}: {'; '.join(said)}.")
+    wanted = model.state_dict().keys()
+    readings = _read_in_all_ways(content, model)
+    known = not wanted or not wanted.isdisjoint(readings[0][0])
+    # Where no name is known, the module may rename them all itself: it says what it takes.
+    for state, said in readings[: 1 if known else _MOST_READINGS]:
+        try:
+            if said := said + put_state(model, state, path, strict=strict or not known):
+                warn_caller(f"{path}: {'; '.join(said)}.")
+            return
+        except CheckpointError:
+            if known:
+                raise
+    raise CheckpointError(
+        f"{path} belongs to another model, or holds no weights: it holds {_list_names(content)}."
+        f" The model has {_list_names(wanted)}. Build the model that the file was saved from,"
+        " and save model.state_dict()."
+    )
 
 
 def save_weights(model: nn.Module, path: str | Path) -> Path:
     """Write the weights of `model` to a .safetensors file, which `load_weights` and others read.
 
-    Such a file holds tensors only, and no code can run from it. Of tied weights it holds one.
+    Such a file holds tensors only, and no code can run from it. Of tied weights it holds one. The
+    extra state of modules (`get_extra_state`), and their versions, are in its metadata.
 
     Parameters
     ----------
@@ -97,9 +119,10 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
     Raises
     ------
     CheckpointError
-        The file cannot be written, or the weights are of a type that the format has not.
+        The file cannot be written, or the weights are of a type that the format has not, or the
+        extra state holds other things than tensors, numbers, strings, lists and dicts.
     ArgumentError, ModelError
-        `path` is no path or ends otherwise, or `model` cannot be used.
+        `path` is no path or ends otherwise, or `model` cannot be used or has no weights yet.
 
     Examples
     --------
@@ -118,101 +141,47 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
             f"path must end in {SUFFIX}; got {str(path)!r}. torch.save(model.state_dict(), path)"
             " writes other files."
         )
-    write_safetensors(file, _saved_tensors(check_model(model)))
+    write_safetensors(file, require_shapes(check_model(model)).state_dict())
     return file
 
 
-def put_weights(model: nn.Module, weights: dict, path: str | Path) -> None:
-    """Copy weights into `model` if they fit; else raise CheckpointError, and leave it as it was."""
-    own, given = tensors_of(model), _tensors_in(weights)
-    # Of tied weights safetensors keeps one: the others are the same memory.
-    tied = {memory_of(own[n]) for n in given if n in own}
-    problems = [
-        f"{n} is missing in the file"
-        for n in _saved_tensors(model)
-        if n not in given and memory_of(own[n]) not in tied
-    ]
-    problems += [f"{n} is unknown to the model" for n in given if n not in own]
-    problems += [
-        f"{n} has shape {tuple(given[n].shape)} in the file and {tuple(own[n].shape)} in the model"
-        for n in own
-        if n in given and given[n].shape != own[n].shape
-    ]
-    # Every problem is looked for before the first tensor is copied.
-    if problems:
-        raise CheckpointError(
-            f"{path} belongs to another model:"
-            f" {'; '.join(problems[:4])}{' ...' if len(problems) > 4 else ''}. Build the model that"
-            " the file was saved from."
-        )
-    parameters = {name for name, _ in model.named_parameters()}
-    for name, tensor in given.items():
-        # Masks of attention are buffers that are infinite on purpose: only NaN is refused there.
-        wrong = ~torch.isfinite(tensor) if name in parameters else torch.isnan(tensor)
-        if wrong.any():
-            raise CheckpointError(
-                f"{path}: {int(wrong.sum())} of the {tensor.numel()} values of {name} are NaN or"
-                " infinite. The run diverged or the file is damaged: take an earlier one."
-            )
-    with torch.no_grad():
-        for name, tensor in given.items():
-            own[name].copy_(tensor)
-
-
-def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """All tensors that training may change: those of the state dict, and buffers beside it."""
-    return dict(model.named_buffers()) | _saved_tensors(model)
-
-
-def _saved_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """The tensors of the state dict, which may hold other things as well."""
-    return _tensors_in(model.state_dict())
-
-
-def _tensors_in(state: dict) -> dict[str, Tensor]:
-    """The tensors of a dict by name."""
-    return {str(name): value for name, value in state.items() if isinstance(value, Tensor)}
-
-
-def _unwrap(state: dict, model: nn.Module, path: str | Path) -> tuple[dict[str, Tensor], list[str]]:
-    """The tensors in a file under a model's names, and what was unwrapped; or CheckpointError."""
-    wanted = _saved_tensors(model)
+def _read_in_all_ways(content: dict, model: nn.Module) -> list[tuple[dict, list[str]]]:
+    """State dicts that a file may stand for, with what was unwrapped; most known names first."""
+    wanted = model.state_dict().keys()
     # Of transformers, whose files hold a net with its head under the name of the net.
-    prefixes = (*_PREFIXES, f"{getattr(model, 'base_model_prefix', '') or 'model'}.")
-    keys = [key for key, value in state.items() if isinstance(value, dict)]
+    prefixes = {*_PREFIXES, f"{getattr(model, 'base_model_prefix', '') or 'model'}."}
+    keys = [key for key, value in dict.items(content) if isinstance(value, dict)]
     keys.sort(key=lambda key: key not in _KEYS)
-    parts = {None: _tensors_in(state)} | {key: _tensors_in(state[key]) for key in keys}
-    read_as = {
-        key: {old: _strip(old, wanted, prefixes) for old in part} for key, part in parts.items()
-    }
-    key = max(parts, key=lambda k: sum(name in wanted for name in read_as[k].values()))
-    names = read_as[key]
-    if not set(names.values()) & set(wanted):
-        raise CheckpointError(
-            f"{path} belongs to another model, or holds no weights: it holds {_list_names(state)}."
-            f" The model has {_list_names(wanted)}. Build the model that the file was saved from,"
-            " and save model.state_dict()."
-        )
-    said = [f"the weights were found under the key {key!r}"] if key is not None else []
-    renamed = [old for old, new in names.items() if new in wanted and new != old]
-    if renamed:
-        said.append(f"names such as {renamed[0]!r} were read as {names[renamed[0]]!r}")
-        # What lies beside the wrapped net is of something else, such as a metric of Lightning's.
-        if left := [old for old, new in names.items() if old == new and new not in wanted]:
-            said.append(f"{len(left)} other tensors, such as {left[0]}, were left aside")
-            names = {old: new for old, new in names.items() if old not in left}
-    return {new: parts[key][old] for old, new in names.items()}, said
+    found = []
+    for key in (None, *keys):
+        part = content if key is None else content[key]
+        bare = {
+            name: name if name in wanted else name.replace(COMPILED, "")
+            for name, value in dict.items(part)
+            if isinstance(name, str) and (isinstance(value, Tensor) or is_extra_state(name))
+        }
+        chains = [""]
+        for chain in chains:  # grows within
+            longer = (chain + prefix for prefix in prefixes if chain.count(".") < _MOST_WRAPPERS)
+            chains += [c for c in longer if any(name.startswith(c) for name in bare.values())]
+        for chain in chains:
+            names = {
+                name.removeprefix(chain): old
+                for old, name in bare.items()
+                if name.startswith(chain) or name in wanted
+            }
+            said = [] if key is None else [f"the weights were found under the key {key!r}"]
+            if renamed := [(old, new) for new, old in names.items() if new != old]:
+                said.append("names such as {!r} were read as {!r}".format(*renamed[0]))
+            # What lies beside a wrapped net is of something else, such as a metric of Lightning's.
+            if left := list(bare.keys() - names.values()):
+                said.append(f"{len(left)} other tensors, such as {min(left)}, were left aside")
+            state = make_state({new: part[old] for new, old in names.items()}, part, chain)
+            found.append((state, said))
+    return sorted(found, key=lambda reading: -len(reading[0].keys() & wanted))
 
 
-def _strip(name: str, wanted: dict, prefixes: tuple[str, ...]) -> str:
-    """A name without what wrappers have put into it."""
-    name = name if name in wanted else name.replace(_COMPILED, "")
-    while name not in wanted and name.startswith(prefixes):
-        name = name.partition(".")[2]
-    return name
-
-
-def _list_names(names: dict) -> str:
+def _list_names(names: Collection) -> str:
     """The first six names, in quotes."""
     shown = ", ".join(repr(str(name)) for name in list(names)[:6])
     return shown + (" ..." if len(names) > 6 else "") if shown else "nothing"

@@ -1,0 +1,144 @@
+"""What a module holds, put into it by its own `load_state_dict`: all of it, or nothing."""
+
+import copy
+import textwrap
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from ..errors import CheckpointError, ModelError
+from ..nets.accepted_models import require_shapes
+from ..nets.model import require_finite
+from .safetensors_files import memory_of
+
+COMPILED = "_orig_mod."
+"""Put into names by torch.compile, at every module that was compiled."""
+
+
+def is_extra_state(name: str) -> bool:
+    """Whether a name of a state dict is that of what `get_extra_state` of a module returned."""
+    return name.rpartition(".")[2] == "_extra_state"
+
+
+def tensors_of(model: nn.Module) -> dict[str, Tensor]:
+    """All tensors that training may change: those of the state dict, and buffers beside it."""
+    saved = {n: t for n, t in model.state_dict().items() if isinstance(t, Tensor)}
+    return dict(model.named_buffers()) | {n: t for n, t in saved.items() if not is_extra_state(n)}
+
+
+def copy_state(model: nn.Module) -> dict[str, Any]:
+    """A copy of all that training may change: also the extra state of modules."""
+    state = model.state_dict()
+    held = dict(model.named_buffers()) | state
+    plain = {n: v.detach() if isinstance(v, Tensor) else v for n, v in held.items()}
+    return make_state(copy.deepcopy(plain), state)
+
+
+def make_state(tensors: dict[str, Any], like: dict, prefix: str = "") -> OrderedDict[str, Any]:
+    """A state dict with the versions of modules that another one names, with a prefix there."""
+    state, versions = OrderedDict(tensors), getattr(like, "_metadata", None)
+    state._metadata = {  # type: ignore[attr-defined]
+        name.removeprefix(prefix)[:-1]: version
+        for old, version in (versions.items() if isinstance(versions, dict) else ())
+        if (name := f"{old}.".replace(COMPILED, "")).startswith(prefix)
+    }
+    return state
+
+
+def restore_state(model: nn.Module, state: dict, *, strict: bool = True) -> Any:
+    """Let a module load a state, and put buffers beside it; what `load_state_dict` returns.
+
+    Raises what the module raises.
+    """
+    own = model.state_dict()
+    beside = {n: b for n, b in model.named_buffers() if n in state and n not in own}
+    given = {
+        # What a module takes for its own state may change with it.
+        name: copy.deepcopy(value) if is_extra_state(name) else value
+        for name, value in state.items()
+        if name not in beside
+    }
+    found = model.load_state_dict(make_state(given, state), strict=strict)
+    for name, buffer in beside.items():
+        if state[name].shape != buffer.shape:
+            raise ValueError(f"{name} has another shape in the model: {tuple(buffer.shape)}")
+        buffer.detach().copy_(state[name])
+    return found
+
+
+def put_state(model: nn.Module, state: dict, path: str | Path, *, strict: bool = True) -> list[str]:
+    """Let a module load a state from a file; sentences about what only one of the two has.
+
+    Raises CheckpointError where it does not fit or is not finite; the module is as it was then.
+    """
+    # Of tied weights a file may hold one: the others are the same memory.
+    own = {n: memory_of(t) for n, t in tensors_of(model).items() if not is_lazy(t)}
+    held = {own[n]: t for n, t in state.items() if n in own}
+    weights = dict(model.named_parameters())
+    try:
+        for n in own.keys() & state.keys():
+            if state[n] is not (twin := held[own[n]]) and not torch.equal(state[n], twin):
+                raise ValueError(f"{n} is tied to another tensor in the model, not in the file")
+        for n in weights.keys() & state.keys():
+            if weights[n].is_floating_point() > state[n].is_floating_point():
+                raise ValueError(f"{n} is of type {state[n].dtype} in the file: quantized")
+        tied = {n: held[memory] for n, memory in own.items() if memory in held}
+        with _unchanged_on_failure(model):
+            found = restore_state(model, make_state(tied | state, state), strict=strict)
+            require_finite(require_shapes(model))
+    except ModelError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    except Exception as error:  # a module loads by code of its own, which may raise anything
+        _, *lines = str(error).strip().split("\n\t")  # of torch, after its head
+        told = [textwrap.shorten(line, 200, placeholder=" ...").rstrip(". ") for line in lines[:4]]
+        lenient = strict and bool(lines) and "size mismatch" not in str(error)
+        hint = ", or pass strict=False to leave aside what only one of the two has"
+        raise CheckpointError(
+            f"{path} belongs to another model: {'; '.join(told) or repr(error)}. Build the model"
+            f" that the file was saved from{hint * lenient}."
+        ) from error
+    lacking = {"missing": "not in the file and stay as they were", "unexpected": "left aside"}
+    return [
+        f"{len(names)} names, such as {names[0]!r}, are {what}"
+        for kind, what in lacking.items()
+        if (names := getattr(found, f"{kind}_keys", ()))
+    ]
+
+
+@contextmanager
+def _unchanged_on_failure(model: nn.Module) -> Iterator[None]:
+    """Put a module back to what it was where a block raises; tensors stay the same objects."""
+    modules = list(model.modules())
+    tensors = [*model.parameters(), *model.buffers()]
+    held = [vars(m) for m in modules]
+    held += [
+        value for attributes in held for value in attributes.values() if isinstance(value, dict)
+    ]
+    before = [(attributes, dict(attributes)) for attributes in held]
+    # A lazy module that is filled changes the classes of its tensors, and in the end its own.
+    kinds = [(thing, type(thing)) for thing in (*modules, *tensors)]
+    data = [(t, t.data, None if is_lazy(t) else t.data.clone()) for t in tensors]
+    extra = [
+        (m, copy.deepcopy(m.get_extra_state()))
+        for m in modules
+        if type(m).get_extra_state is not nn.Module.get_extra_state
+    ]
+    try:
+        yield
+    except BaseException:
+        for attributes, old in before:
+            attributes.clear()
+            attributes.update(old)
+        for tensor, numbers, copied in data:
+            tensor.data = numbers if copied is None else numbers.copy_(copied)
+        for thing, kind in kinds:
+            thing.__class__ = kind
+        for module, saved in extra:
+            module.set_extra_state(saved)
+        raise
