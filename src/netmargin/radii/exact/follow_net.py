@@ -11,6 +11,7 @@ from torch import Tensor, fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
 
 from ...errors import ModelError
+from ...nets.casts import following_casts
 from .affine import Affine, add, apply_linear, multiply, reshape, start_stretch
 
 _LINEAR = (
@@ -23,7 +24,8 @@ _RESHAPING_CALLS = (
     torch.flatten, torch.reshape, torch.squeeze, torch.unsqueeze,
     "flatten", "reshape", "view", "squeeze", "unsqueeze", "unflatten", "view_as", "reshape_as",
 )  # fmt: skip
-_IDENTITY_CALLS = ("contiguous", "clone", "double")
+_IDENTITY_CALLS = ("contiguous", "clone")
+_CASTS = ("double", "float", "half", "bfloat16", "to", "type", "type_as")
 _DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, torch.dropout)
 _RELUS = (F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_")
 _ABSOLUTES = (torch.abs, torch.absolute, operator.abs, "abs", "absolute", "abs_")
@@ -67,7 +69,8 @@ def follow_net(net: nn.Module, x: Tensor) -> tuple[list[Affine], list[float]]:
         ) from error
     # Two samples show which operations keep samples apart.
     pair = torch.cat([x[:1], x[:1]])
-    ShapeProp(graph).propagate(pair)
+    with following_casts(net):
+        ShapeProp(graph).propagate(pair)
     return _Follower(graph, pair).follow()
 
 
@@ -162,7 +165,9 @@ class _Follower:
             slope = args[1] if len(args) > 1 else named.get("negative_slope", 0.01)
             return float(slope)
         trains = args[2] if len(args) > 2 else named.get("training", True)
-        if call in _IDENTITY_CALLS or (call in _DROPOUTS and not trains):
+        # In float64, from which no cast between floating types leads away.
+        cast = call in _CASTS and node.meta["tensor_meta"].dtype == torch.float64
+        if cast or call in _IDENTITY_CALLS or (call in _DROPOUTS and not trains):
             return _keep
         if call is F.linear:
             weight = args[1] if len(args) > 1 else named.get("weight")

@@ -1,0 +1,78 @@
+"""Casts in the forward pass of a copy, which go to the type that the copy computes in.
+
+A net that casts its inputs or its scores to float32 does not mix types in float32. In a float64
+copy of it the same casts would, or would round what certificates are about.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+_MARK = "_casts_follow_its_parameters"
+_TO_FLOATING = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
+_UNTOUCHED = {"__set__", "__setitem__", "__delete__", "view"}
+"""Functions that write to their first argument, or read its bits as another type."""
+
+
+def let_casts_follow(twin: nn.Module) -> None:
+    """Let the casts of a copy follow the type of its parameters wherever it is called.
+
+    Nets of torch's own layers cast nothing, and are left alone: watching costs some microseconds
+    for each operation.
+    """
+    if any(_may_cast(module) for module in twin.modules()):
+        vars(twin)[_MARK] = True
+
+
+def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractContextManager:
+    """A context for a forward pass of a net: where the net, or one inside, is a copy whose casts
+    follow, they go to a type, that of the parameters by default.
+    """
+    if not isinstance(net, nn.Module) or not any(_MARK in vars(part) for part in net.modules()):
+        return nullcontext()
+    own = (p.dtype for p in net.parameters() if p.is_floating_point())
+    return _Casts(dtype or next(own, torch.float64))
+
+
+def _may_cast(module: nn.Module) -> bool:
+    """Whether a module runs code that is not torch's own."""
+    hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
+    return bool(hooked) or not type(module).__module__.startswith("torch.nn.modules.")
+
+
+class _Casts(TorchFunctionMode):
+    """A mode in which casts between floating types, and new floating tensors, have one type."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self._dtype = dtype
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        in_place = (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")
+        if in_place or name in _UNTOUCHED or "out" in kwargs:
+            return func(*args, **kwargs)
+        if func in _TO_FLOATING:
+            return args[0].to(self._dtype, **kwargs)
+        if func is Tensor.type and len(args) > 1 and not isinstance(args[1], torch.dtype):
+            args = (args[0], _read_type(args[1]), *args[2:])
+        args = [self._follow(a) for a in args]
+        return self._follow(func(*args, **{key: self._follow(a) for key, a in kwargs.items()}))
+
+    def _follow(self, value: Any) -> Any:
+        """The one type in place of another floating one, and tensors in it; all else as it is."""
+        if isinstance(value, torch.dtype):
+            return self._dtype if value.is_floating_point else value
+        if isinstance(value, Tensor) and value.is_floating_point() and value.dtype != self._dtype:
+            return value.to(self._dtype)
+        return value
+
+
+def _read_type(named: Any) -> torch.dtype:
+    """The type that a name such as "torch.FloatTensor", or a class of tensors, stands for."""
+    named = getattr(torch, named.rpartition(".")[2]) if isinstance(named, str) else named
+    return named.dtype
