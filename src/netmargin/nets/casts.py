@@ -5,6 +5,7 @@ copy of it the same casts would, or would round what certificates are about.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,8 +14,6 @@ from torch.overrides import TorchFunctionMode
 
 _MARK = "_casts_follow_its_parameters"
 _TO_FLOATING = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
-_UNTOUCHED = {"__set__", "__setitem__", "__delete__", "view"}
-"""Functions that write to their first argument, or read its bits as another type."""
 
 
 def let_casts_follow(twin: nn.Module) -> None:
@@ -28,10 +27,11 @@ def let_casts_follow(twin: nn.Module) -> None:
 
 
 def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractContextManager:
-    """A context for a forward pass of a net: where the net, or one inside, is a copy whose casts
+    """A context for a forward pass of a net: where the net, or what it wraps, is a copy whose casts
     follow, they go to a type, that of the parameters by default.
     """
-    if not isinstance(net, nn.Module) or not any(_MARK in vars(part) for part in net.modules()):
+    wrapped = getattr(net, "_modules", {}).values()
+    if not any(_MARK in vars(part) for part in (net, *wrapped) if isinstance(part, nn.Module)):
         return nullcontext()
     own = (p.dtype for p in net.parameters() if p.is_floating_point())
     return _Casts(dtype or next(own, torch.float64))
@@ -52,24 +52,32 @@ class _Casts(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        in_place = (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")
-        if in_place or name in _UNTOUCHED or "out" in kwargs:
+        if _writes(func) or "out" in kwargs:
             return func(*args, **kwargs)
         if func in _TO_FLOATING:
             return args[0].to(self._dtype, **kwargs)
         if func is Tensor.type and len(args) > 1 and not isinstance(args[1], torch.dtype):
             args = (args[0], _read_type(args[1]), *args[2:])
         args = [self._follow(a) for a in args]
-        return self._follow(func(*args, **{key: self._follow(a) for key, a in kwargs.items()}))
+        if kwargs:
+            kwargs = {key: self._follow(value) for key, value in kwargs.items()}
+        return self._follow(func(*args, **kwargs))
 
     def _follow(self, value: Any) -> Any:
         """The one type in place of another floating one, and tensors in it; all else as it is."""
         if isinstance(value, torch.dtype):
             return self._dtype if value.is_floating_point else value
-        if isinstance(value, Tensor) and value.is_floating_point() and value.dtype != self._dtype:
+        if isinstance(value, Tensor) and value.dtype != self._dtype and value.is_floating_point():
             return value.to(self._dtype)
         return value
+
+
+@cache  # asked at every operation
+def _writes(func: Any) -> bool:
+    """Whether a function writes to its first argument, or reads its bits as another type."""
+    name = getattr(func, "__name__", "")
+    in_place = name.endswith("_") and not name.endswith("__")
+    return in_place or name.startswith("__i") or name in ("__set__", "__setitem__", "view")
 
 
 def _read_type(named: Any) -> torch.dtype:
