@@ -101,6 +101,21 @@ def test_node_bounds_are_above_what_an_ascent_in_the_node_reaches():
     check_nodes(60, seed=0)
 
 
+@pytest.mark.parametrize("log_tau", [38.0, 90.0, 700.0, 900.0, -900.0, np.nan])
+@pytest.mark.parametrize("mu", [0.0, 1e-300, 1e20, np.inf, np.nan])
+def test_multipliers_out_of_all_proportion_prove_nothing_false_and_end_nothing(log_tau, mu):
+    random = np.random.default_rng(0)
+    for _ in range(4):
+        X, c = draw_problem(random)
+        c[0] = abs(c[0]) + 0.1
+        terms = SignedTerms(X, c)
+        best = Arrangement(X).price_neurons(c).values.max() if X.shape[1] < 3 else 0.0
+        nodes = _make_root(terms)
+        nodes.scale[:, 0], nodes.mu[:] = log_tau, mu  # whose eigenvalues hide what is added to them
+        left = NodeDescent(terms, 0.9 * best).descend(nodes, 9, 1e-3)
+        assert not (left.bound < best).any()
+
+
 @pytest.mark.nightly
 def test_a_thousand_node_bounds_are_above_what_an_ascent_in_the_node_reaches():
     check_nodes(1000, seed=1)

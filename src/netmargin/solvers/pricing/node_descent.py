@@ -20,6 +20,8 @@ _LAST_NEWTON_STEPS = 2
 """Steps from the smoothed mu to that of the bound itself: it is nearly reached after two."""
 _SAFE = 0.9
 """mu - 1 / tr S^{-1} is above the largest eigenvalue of W; so much of the way keeps a distance."""
+_ABOVE_ROUNDING = 1 + 1e-12
+"""Over the largest eigenvalue of a matrix, whose rounding would hide a smaller step."""
 _TINY = 1e-300
 """Keeps what is 0 from dividing by 0."""
 
@@ -76,10 +78,17 @@ class NodeDescent:
         factor, failed = torch.linalg.cholesky_ex(self._subtract(nodes.mu, above.matrix))
         if failed.any():
             bad = failed.nonzero()[:, 0]
-            largest = torch.linalg.eigvalsh(above.matrix[bad])[:, -1].clamp_min(0.0)
+            # Of numbers beyond float64, LAPACK would find no eigenvalues.
+            finite = above.matrix[bad].nan_to_num(0.0, 0.0, 0.0)
+            largest = torch.linalg.eigvalsh(finite)[:, -1].clamp_min(0.0) * _ABOVE_ROUNDING
             # Somewhere below the optimum, from where Newton's method converges.
             nodes.mu[bad] = largest + 0.2 * above.linear[bad].norm(dim=1) + eps
-            factor[bad] = torch.linalg.cholesky(self._subtract(nodes.mu[bad], above.matrix[bad]))
+            factor[bad], failed = torch.linalg.cholesky_ex(
+                self._subtract(nodes.mu[bad], above.matrix[bad])
+            )
+            # Without a factorization nothing is proved: at mu = inf no bound is a number.
+            nodes.mu[bad[failed > 0]] = torch.inf
+            factor[bad[failed > 0]] = self._identity
         # The upper triangle's memory order: symmetric, so that this is a view in the right order.
         return torch.cholesky_inverse(factor).mT
 
