@@ -13,13 +13,16 @@ from netmargin.radii.exact.region_bound import bound_gap
 
 
 def make_chain(weights, biases, slopes) -> Chain:
-    """Make a chain of the arrays of its layers, which are taken as exact."""
+    """Make a chain of the arrays of its layers, which are taken as exact.
+
+    slopes : of each hidden layer one, or one for each unit.
+    """
     weights = tuple(np.array(weight, dtype=np.float64) for weight in weights)
     biases = tuple(np.array(bias, dtype=np.float64) for bias in biases)
     return Chain(
         weights,
         biases,
-        tuple(float(slope) for slope in slopes),
+        tuple(np.full(len(b), s, np.float64) for b, s in zip(biases, slopes, strict=False)),
         tuple(np.zeros_like(weight) for weight in weights),
         tuple(np.zeros_like(bias) for bias in biases),
     )

@@ -25,13 +25,13 @@ def plain_bound(chain, anchor, radius, ball, functional, region, multipliers) ->
     a = z
     for k, signs in enumerate(region.signs):
         z = chain.weights[k] @ a + chain.biases[k]
-        a = np.array([v if v >= 0 else chain.slopes[k] * v for v in z])
+        a = np.array([v if v >= 0 else s * v for v, s in zip(z, chain.slopes[k], strict=True)])
         last, outputs = k == len(region.signs) - 1, []
         for i, sign in enumerate(signs):
             y = sum(chain.weights[k][i, j] * rows[j][0] for j in range(len(rows)))
             y0 = sum(chain.weights[k][i, j] * rows[j][1] for j in range(len(rows)))
             g, e, al, be, de = multipliers.theta[k][:, i]
-            s = chain.slopes[k] if sign < 0 else 1.0
+            s = chain.slopes[k][i] if sign < 0 else 1.0
             if sign:
                 e, be, de = 0.0, 0.0, 0.0
                 t, t0 = s * y, s * y0 + s * z[i] - a[i]
@@ -41,7 +41,7 @@ def plain_bound(chain, anchor, radius, ball, functional, region, multipliers) ->
                 t, t0 = np.eye(n)[names.index((k, i))], 0.0
             outputs.append((t, t0))
             total += plain_unit(
-                (g, e, al, be, de), z[i], chain.slopes[k], sign, ball.low[k][i], ball.high[k][i]
+                (g, e, al, be, de), z[i], chain.slopes[k][i], sign, ball.low[k][i], ball.high[k][i]
             )
             e = 0.0 if last else e
             linear = linear + g * y + e * t + al * y0 * y + be * (y0 * t + t0 * y) + de * t0 * t

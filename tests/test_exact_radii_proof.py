@@ -41,7 +41,7 @@ def random_case(rng, depth=None):
     depth = int(rng.integers(0, 4)) if depth is None else depth
     hidden = [int(n) for n in rng.integers(1, 6, size=depth)]
     widths = (int(rng.integers(1, 7)), *hidden, int(rng.integers(1, 4)))
-    chain = random_chain(rng, widths, [float(rng.choice(SLOPES)) for _ in hidden])
+    chain = random_chain(rng, widths, [rng.choice(SLOPES, n) for n in hidden])
     anchor, radius = rng.normal(size=widths[0]), float(rng.uniform(0.2, 1.5))
     return (
         chain,
@@ -245,8 +245,8 @@ def evaluate_exactly(chain, x) -> list[Fraction]:
             sum(Fraction(w) * v for w, v in zip(row, a, strict=True)) + Fraction(b)
             for row, b in zip(weight, bias, strict=True)
         ]
-        s = Fraction(chain.slopes[k]) if k < len(chain.slopes) else 1
-        a = [v if v >= 0 else s * v for v in z]
+        slopes = chain.slopes[k] if k < len(chain.slopes) else np.ones(len(z))
+        a = [v if v >= 0 else Fraction(s) * v for v, s in zip(z, slopes, strict=True)]
     return a
 
 
@@ -381,14 +381,31 @@ def _convolutional() -> nn.Module:
     )  # fmt: skip
 
 
+class _OneSlopePerChannel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(1, 3, 3, padding=1), nn.Linear(36, 4)
+        self.slopes, self.more = nn.PReLU(3), nn.Parameter(torch.tensor([0.5, 0.0, 3.0, -1.0]))
+        self.slopes.weight.data = torch.tensor([-0.5, 0.25, 2.0])
+
+    def forward(self, x):
+        return F.prelu(self.last(self.slopes(self.first(x)).flatten(1)), self.more)
+
+
 @pytest.mark.parametrize(
-    ("make", "slopes"), [(_OwnForward, (0.0, 0.2, -1.0)), (_convolutional, (0.0, 0.25))]
+    ("make", "slopes"),
+    [
+        (_OwnForward, (0.0, 0.2, -1.0)),
+        (_convolutional, (0.0, 0.25)),
+        (_OneSlopePerChannel, (np.repeat([-0.5, 0.25, 2.0], 12), [0.5, 0.0, 3.0, -1.0])),
+    ],
 )
 def test_chains_are_their_nets(make, slopes):
     torch.manual_seed(0)
     net, x = make().double().eval(), torch.randn(50, 1, 3, 4).double()
     chain = read_chain(net, x[:5])
-    assert chain.slopes == pytest.approx(slopes)
+    for ours, its in zip(chain.slopes, slopes, strict=True):
+        np.testing.assert_allclose(ours, np.broadcast_to(its, ours.shape), rtol=1e-7)
     theirs = net(x).detach().reshape(50, -1).numpy()
     np.testing.assert_allclose(chain.evaluate(x.numpy())[-1], theirs, rtol=1e-10, atol=1e-12)
     # What folding rounds is bounded, and above 0 where something was folded.
@@ -469,7 +486,6 @@ def _hooked():
         (lambda: nn.Sequential(nn.Linear(4, 3), nn.Tanh()), r"'1', Tanh\(\).*Use ReLU"),
         (lambda: nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3)), "LayerNorm.*BatchNorm"),
         (lambda: nn.Sequential(nn.Linear(4, 3), nn.Softmax(1)), "Softmax.*without a softmax"),
-        (lambda: nn.Sequential(nn.Linear(4, 3), nn.PReLU(3)), "PReLU.*one parameter"),
         (lambda: nn.Sequential(nn.Linear(4, 3), nn.Flatten(0)), "mixes samples"),
         (lambda: nn.Sequential(nn.MaxPool1d(2), nn.Linear(2, 1)), "MaxPool.*average pool"),
         (lambda: nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False)), "statistics"),
@@ -558,6 +574,16 @@ def test_scores_of_all_nets_within_the_errors_of_a_chain_are_within_its_output_e
             assert (off <= allowed).all()
             worst = max(worst, float((off / allowed).max()))
     assert worst > 0.9  # one with a single unit a layer attains them
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_steep_units_grow_errors(layer):
+    """A weight of 1 or 1.01 before or behind a slope of -20, at -1.5: 30 or 30.3, and no more."""
+    chain = make_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]], [[-20.0]])
+    chain.weight_errors[layer][:] = 0.01
+    allowed = enclose(compact(chain), np.array([-1.0]), 0.5).output_errors
+    assert allowed == pytest.approx(0.3, rel=1e-9)
+    assert allowed >= 0.3
 
 
 @pytest.mark.parametrize("depth", [1, 2])

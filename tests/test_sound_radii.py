@@ -32,6 +32,13 @@ def linear(weight, bias=0.0) -> nn.Linear:
     return layer
 
 
+def prelu(*slopes: float) -> nn.PReLU:
+    """A PReLU with one slope for all, or for each channel."""
+    layer = nn.PReLU(len(slopes)).double()
+    layer.weight.data.copy_(torch.tensor(slopes))
+    return layer
+
+
 def on_one_channel(*layers) -> nn.Sequential:
     return nn.Sequential(nn.Unflatten(1, (1, -1)), *layers)
 
@@ -222,6 +229,24 @@ CASES = {
     ),
     "LeakyReLU in place, first": lambda: Case(
         nn.Sequential(nn.LeakyReLU(0.5, True), linear([[1.0]], 1.0)), [-1.0], [-2.0]
+    ),
+    "PReLU, of which one slope is steep": lambda: Case(
+        nn.Sequential(linear([[0.0], [2.0]]), prelu(0.25, 3.0), linear([[0.0, 1.0]], 3.0)),
+        [0.5],
+        [-0.5],
+    ),
+    "PReLU, of which one slope is steep and falls": lambda: Case(
+        nn.Sequential(linear([[1.0], [0.0]]), prelu(-3.0, 0.5), linear([[-1.0, 0.0]], 4.0)),
+        [-1.0],
+        [-4 / 3],
+    ),
+    "PReLU, flat below 0": lambda: Case(
+        nn.Sequential(linear([[1.0]]), prelu(0.25), linear([[1.0]], -0.5)), [1.0], [0.5]
+    ),
+    "PReLU and max-pool": lambda: Case(
+        on_one_channel(prelu(-3.0), nn.MaxPool1d(3, 2), nn.Flatten(), linear([[1.0, 1.0]], -1.0)),
+        [0.0, 0.0, -1 / 3, 0.0, 0.0],
+        [0.0, 0.0, -1 / 6, 0.0, 0.0],
     ),
     "slope only within the region": lambda: Case(
         nn.Sequential(linear([[1.0]]), nn.LeakyReLU(100.0), linear([[1.0]])), [1.0], [0.0]

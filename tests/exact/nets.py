@@ -13,6 +13,9 @@ from . import spite
 from .arrangement import Vector, combine, dot, faces
 from .rational import exact
 
+SLOPES = (-3.0, -1.0, -0.25, 0.0, 1e-30, 0.01, 0.25, 0.9, 1.0, 1.5, 20.0)
+"""Slopes of PReLUs below 0."""
+
 
 @dataclass(frozen=True)
 class Net:
@@ -20,6 +23,7 @@ class Net:
 
     layers : arrays (rows, columns + 1) of float64, the last column biases.
     slope : of the activation below 0; 0 is ReLU.
+    slopes : of each hidden layer one for each unit, or one for all, in place of `slope`: PReLU.
     variance : of a BatchNorm after the first layer, which has a third of it as epsilon, so that the
         root is exact where it is 3 times a power of 4; 0 for none.
     first : weights of a linear layer without biases before all others; None for none.
@@ -29,6 +33,7 @@ class Net:
     slope: float = 0.0
     variance: float = 0.0
     first: np.ndarray | None = None
+    slopes: list[np.ndarray] | None = None
 
     def module(self, bias: bool = True) -> nn.Sequential:
         """The module, in evaluation mode; without biases they are left out."""
@@ -51,6 +56,9 @@ class Net:
                 parts.append(norm)
             if i < len(self.layers) - 1:
                 parts.append(nn.LeakyReLU(self.slope) if self.slope else nn.ReLU())
+                if self.slopes is not None:
+                    parts[-1] = nn.PReLU(len(self.slopes[i]), dtype=torch.float64)
+                    parts[-1].weight.data.copy_(torch.from_numpy(self.slopes[i]))
         return nn.Sequential(*parts).eval()
 
     def affine(self) -> list[tuple[list[Vector], int]]:
@@ -68,12 +76,19 @@ class Net:
             found.append(([[int(p * denominator) for p in row] for row in rows], denominator))
         return found
 
-    def activate(self, values: Vector, scale: int) -> tuple[Vector, int]:
-        """The activation of values over `scale`."""
-        if not self.slope:
-            return [max(value, 0) for value in values], scale
-        p, q = Fraction(self.slope).as_integer_ratio()
-        return [value * (p if value < 0 else q) for value in values], scale * q
+    def factors(self, layer: int) -> tuple[list[int], int]:
+        """The slopes below 0 of the units of a hidden layer, as whole numbers over one."""
+        units = len(self.layers[layer])
+        slopes = [self.slope] if self.slopes is None else self.slopes[layer].tolist()
+        fractions = [Fraction(s) for s in (slopes * units if len(slopes) == 1 else slopes)]
+        q = math.lcm(*(fraction.denominator for fraction in fractions))
+        return [int(fraction * q) for fraction in fractions], q
+
+    def activate(self, values: Vector, scale: int, layer: int) -> tuple[Vector, int]:
+        """The activation of values over `scale` of a hidden layer."""
+        below, q = self.factors(layer)
+        pairs = zip(values, below, strict=True)
+        return [value * (p if value < 0 else q) for value, p in pairs], scale * q
 
     def scores(self, point: Vector, layers: list[tuple[list[Vector], int]]) -> Vector:
         """The scores at (x, w), which stands for x / w with w > 0, times a positive number."""
@@ -82,7 +97,7 @@ class Net:
             values = [dot(row, [*values, scale]) for row in rows]
             scale *= denominator
             if i < len(layers) - 1:
-                values, scale = self.activate(values, scale)
+                values, scale = self.activate(values, scale, i)
         return values
 
     def pieces(self) -> list[tuple[list[Vector], list[Vector]]]:
@@ -98,11 +113,11 @@ class Net:
                 if last:
                     grown.append((lines, units, 1))
                     continue
-                p, q = Fraction(self.slope).as_integer_ratio()
+                below, q = self.factors(i)
                 for signs in self._patterns(units):
                     active = [
                         [part * (q if s > 0 else p) for part in unit]
-                        for unit, s in zip(units, signs, strict=True)
+                        for unit, s, p in zip(units, signs, below, strict=True)
                     ]
                     grown.append((lines + units, active, scale * denominator * q))
             found = grown
@@ -135,6 +150,14 @@ def draw_net(rng: np.random.Generator, hidden: list[int], outputs: int, inputs: 
     slope = float(rng.choice([0.0, 0.01, 0.9], p=[0.8, 0.1, 0.1]))
     variance = 3.0 * 4.0 ** -int(rng.integers(0, 50)) if rng.random() < 0.1 else 0.0
     return Net(layers, slope, variance)
+
+
+def with_slopes(rng: np.random.Generator, net: Net) -> Net:
+    """The net with PReLUs, whose slopes may be negative or above 1: one for all units, or for each
+    its own.
+    """
+    sizes = [1 if rng.random() < 0.3 else len(layer) for layer in net.layers[:-1]]
+    return replace(net, slopes=[rng.choice(SLOPES, size) for size in sizes])
 
 
 def split_first_layer(rng: np.random.Generator, net: Net) -> Net:

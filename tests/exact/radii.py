@@ -8,7 +8,7 @@ import torch
 import netmargin as nm
 
 from .arrangement import Vector, dot, primitive
-from .nets import Net, draw_net, split_first_layer
+from .nets import Net, draw_net, split_first_layer, with_slopes
 from .rational import exceeds, root, shown, whole
 from .spite import inputs
 from .verdict import Entry, Verdict
@@ -21,6 +21,8 @@ def draw(rng: np.random.Generator) -> dict:
     hidden = [int(rng.integers(1, 7))] if rng.random() < 0.7 else rng.integers(1, 4, 2).tolist()
     outputs = int(rng.choice([1, 1, 2, 3]))
     net = draw_net(rng, hidden, outputs)
+    if rng.random() < 0.35:
+        net = with_slopes(rng, net)
     X = inputs(rng, 3, 2)
     if rng.random() < 0.15:
         net, X[0] = split_first_layer(rng, net), 0.0  # where the rounding of values hides nothing

@@ -6,6 +6,8 @@ from torch import Tensor, nn
 from ..margins import score_gaps
 from ..nets.model import scores
 from .lipschitz import (
+    KINKS,
+    is_linear,
     kink_constant,
     layers_of,
     multiply_norms,
@@ -82,7 +84,7 @@ def _evaluate_units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
     """Compute the inputs of all ReLUs, (N, units) each, and the scores, (N, C)."""
     entering = []
     for layer in layers_of(net):
-        if isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
+        if isinstance(layer, KINKS):
             entering.append(x.flatten(1))
         x = layer(x)
     return entering, x.reshape(len(x), -1)
@@ -97,10 +99,7 @@ def _count_slopes(net: nn.Module, x: Tensor) -> int:
 
 def _can_afford_slopes(net: nn.Module, x: Tensor) -> bool:
     """Whether the net is piecewise linear by its ReLUs only, and small enough for local radii."""
-    piecewise_linear = not any(
-        isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, nn.Tanh, nn.ReLU6, nn.Hardtanh))
-        for layer in layers_of(net)
-    )
+    piecewise_linear = all(is_linear(layer) or isinstance(layer, KINKS) for layer in layers_of(net))
     return piecewise_linear and _count_slopes(net, x) <= _SLOPES_PER_SAMPLE
 
 
@@ -126,7 +125,7 @@ def _bound_slope_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[
                 error = grown * error + product.share * product.norm * size
                 size = max(grown * size, SMALLEST_NORMAL)
             for layer in part:
-                if not linear:  # a ReLU or LeakyReLU
+                if not linear:  # a ReLU, LeakyReLU or PReLU
                     units.append(outputs)
                     grown = kink_constant(layer)
                     size, error, outputs = grown * size, grown * error, grown * outputs

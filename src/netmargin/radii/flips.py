@@ -64,7 +64,7 @@ def _is_misclassified(chain: Chain, x: list[float], label: int) -> bool:
     for k, (weight, bias) in enumerate(zip(chain.weights, chain.biases, strict=True)):
         values = exact(weight) @ values + exact(bias)
         if k < len(chain.slopes):
-            values = np.where(values > 0, values, Fraction(chain.slopes[k]) * values)
+            values = np.where(values > 0, values, exact(chain.slopes[k]) * values)
     if len(values) == 1:
         return bool(label * values[0] <= 0)
     return bool(np.delete(values, label).max() >= values[label])

@@ -18,7 +18,9 @@ _LINEAR = (
 )  # fmt: skip
 _MOVING = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d)
 """Linear layers that only move numbers."""
-_NONLINEAR = (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
+KINKS = (nn.ReLU, nn.LeakyReLU, nn.PReLU)
+"""Layers that are linear on both sides of 0, unit by unit."""
+_NONLINEAR = (*KINKS, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
 _LARGEST_SIDE = 3200
 """Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
 that size takes half a minute.
@@ -306,6 +308,8 @@ def kink_constant(layer: nn.Module) -> float:
     """
     if isinstance(layer, nn.LeakyReLU):
         return max(1.0, abs(layer.negative_slope))
+    if isinstance(layer, nn.PReLU):
+        return layer.weight.abs().max().clamp(min=1.0).item()
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
         one = isinstance(layer, nn.MaxPool1d)
         sizes, strides, dilations = (

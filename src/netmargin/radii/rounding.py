@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from .lipschitz import is_linear, kink_constant, norm, stretches_of
+from .lipschitz import KINKS, is_linear, kink_constant, norm, stretches_of
 from .products import ROUNDINGS_PER_FUNCTION, SMALLEST_NORMAL, UNIT_ROUNDOFF, absolute_layer
 
 
@@ -24,7 +24,7 @@ def rounding_errors(
         for index, (_, part) in enumerate(stretches_of(net)):
             before, fresh = norm(errors.flatten(1)), torch.zeros_like(x)
             for layer in part:
-                if units and isinstance(layer, (nn.ReLU, nn.LeakyReLU)):
+                if units and isinstance(layer, KINKS):
                     entering.append(errors.flatten(1))
                 errors, fresh, x = (
                     propagate_errors(layer, x, errors),

@@ -50,7 +50,7 @@ class Ball:
     """
 
     weights: tuple[np.ndarray, ...]  # L, W_2 .. W_{K+1}: y_1 = L u for |u| <= radius
-    slopes: tuple[float, ...]  # s_1 .. s_K
+    slopes: tuple[np.ndarray, ...]  # s_1 .. s_K, (n_k,)
     radius: float  # in u, at least that in inputs
     anchors: tuple[np.ndarray, ...]  # z^_1 .. z^_K, the neighbour's values at the anchor
     scores: np.ndarray  # z^_{K+1}
@@ -101,6 +101,6 @@ def _bound_output_errors(
     changes = [compacted.rest * radius + bound_lengths(chain.weight_errors[0]) * radius]
     for k, box in enumerate(boxes):
         # The next layer's weights are wrong on the changes as well.
-        reach = max(1.0, abs(chain.slopes[k])) * np.maximum(-box.low, box.high)
+        reach = np.maximum(1.0, np.abs(chain.slopes[k])) * np.maximum(-box.low, box.high)
         changes.append(chain.weight_errors[k + 1] @ reach)
     return chain.bound_errors(anchor[None], [z[None] for z in values], changes)[0]

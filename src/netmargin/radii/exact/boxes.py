@@ -35,7 +35,7 @@ class Sector(NamedTuple):
         return np.maximum(-self.low, self.high)
 
 
-def find_sectors(anchor: np.ndarray, slope: float, box: Box) -> Sector:
+def find_sectors(anchor: np.ndarray, slope: np.ndarray, box: Box) -> Sector:
     """Bound the secants t/y of units between the anchor and any point of their box.
 
     A secant is a mean of the slopes 1 and s along its way. It moves from the slope of the anchor's
@@ -49,7 +49,7 @@ def find_sectors(anchor: np.ndarray, slope: float, box: Box) -> Sector:
     own, other = np.where(positive, 1.0, slope), np.where(positive, slope, 1.0)
     m = own + (other - own) * crossed / 2
     # Rounding of m and of the share is made up for by a sector that is a little wider.
-    rounding = np.where(crossed > 0, share(8) * (1 + abs(slope)), 0.0)
+    rounding = np.where(crossed > 0, share(8) * (1 + np.abs(slope)), 0.0)
     spread = np.abs(other - own) * crossed / 2 + rounding
     # r is linear on both sides of the kink, so extreme at the ends and there.
     ends = []
@@ -61,7 +61,9 @@ def find_sectors(anchor: np.ndarray, slope: float, box: Box) -> Sector:
             ends.append(
                 np.where(branch.low <= branch.high, branch.offset + (branch.slope - m) * y, 0.0)
             )
-    slack = np.where(crossed > 0, share(8) * (1 + abs(slope)) * (box.reach + np.abs(anchor)), 0.0)
+    slack = np.where(
+        crossed > 0, share(8) * (1 + np.abs(slope)) * (box.reach + np.abs(anchor)), 0.0
+    )
     low, high = np.minimum.reduce(ends) - slack, np.maximum.reduce(ends) + slack
     return Sector(m, spread, np.where(crossed > 0, low, 0.0), np.where(crossed > 0, high, 0.0))
 
@@ -88,7 +90,7 @@ class BoxBuilder:
         self.errors = np.zeros(len(first))
         self.box = Box(-self.sizes * (1 + share(1)), self.sizes * (1 + share(1)))
 
-    def pass_layer(self, anchor: np.ndarray, slope: float, weight: np.ndarray) -> Box:
+    def pass_layer(self, anchor: np.ndarray, slope: np.ndarray, weight: np.ndarray) -> Box:
         """The box of the next layer, given the present one's values at the anchor and slope."""
         sector = find_sectors(anchor, slope, self.box)
         if not self.sectors:

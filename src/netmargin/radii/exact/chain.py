@@ -32,7 +32,8 @@ class Chain:
 
     weights: tuple[np.ndarray, ...]  # W_1 .. W_{K+1}, (n_k, n_{k-1}), for K hidden layers
     biases: tuple[np.ndarray, ...]  # b_1 .. b_{K+1}, (n_k,)
-    slopes: tuple[float, ...]  # s_1 .. s_K: 0 for ReLU, s for LeakyReLU, -1 for the absolute value
+    # s_1 .. s_K, (n_k,): 0 for ReLU, s for LeakyReLU and PReLU, -1 for the absolute value
+    slopes: tuple[np.ndarray, ...]
     # how far weights are at most from those of the net: 0, but for what rounding added when layers
     # were folded into one
     weight_errors: tuple[np.ndarray, ...]
@@ -67,14 +68,15 @@ class Chain:
             errors = errors + rounded + (changes[k] if changes else 0.0)
             errors = errors * (1 + share(a.shape[1]))
             if k < len(self.slopes):
-                errors = max(1.0, abs(self.slopes[k])) * errors
-                if self.slopes[k] == 0 and not changes:  # 0 where it is 0 for certain
-                    errors = np.where(values[k] + errors > 0, errors, 0.0)
+                errors = np.maximum(1.0, np.abs(self.slopes[k])) * errors
+                if not changes:  # ReLUs are 0 where they are 0 for certain
+                    off = (self.slopes[k] == 0) & (values[k] + errors <= 0)
+                    errors = np.where(off, 0.0, errors)
                 a = np.abs(activate(values[k], self.slopes[k]))
         return errors
 
 
-def activate(z: np.ndarray, slope: float) -> np.ndarray:
+def activate(z: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """Compute max(z, 0) + slope min(z, 0)."""
     return np.maximum(z, 0.0) + slope * np.minimum(z, 0.0)
 
@@ -82,7 +84,7 @@ def activate(z: np.ndarray, slope: float) -> np.ndarray:
 def pull_back(
     functional: np.ndarray,
     weights: Sequence[np.ndarray],
-    slopes: Sequence[float],
+    slopes: Sequence[np.ndarray],
     values: Sequence[np.ndarray],
 ) -> np.ndarray:
     """The slope of c . scores in the inputs, where the hidden layers have these values."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
@@ -28,6 +29,7 @@ _IDENTITY_CALLS = ("contiguous", "clone")
 _CASTS = ("double", "float", "half", "bfloat16", "to", "type", "type_as")
 _DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, torch.dropout)
 _RELUS = (F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_")
+_PRELUS = (F.prelu, torch.prelu)
 _ABSOLUTES = (torch.abs, torch.absolute, operator.abs, "abs", "absolute", "abs_")
 _ARITHMETIC = {
     operator.add: "add", operator.iadd: "add", torch.add: "add", "add": "add", "add_": "add",
@@ -40,16 +42,15 @@ _INSTEAD = {
     "MaxPool": "an average pool or a convolution with stride",
     "Norm": "BatchNorm with running statistics",
     "oftmax": "the scores without a softmax, which changes no class",
-    "PReLU": "a PReLU with one parameter",
 }
 """What to use instead of a layer, by a part of its name; for others see `_refuse`."""
 
-Rule = float | Callable[[Affine], Affine]
-"""The slope of a kink, or what an operation does to an affine map."""
+Rule = Tensor | Callable[[Affine], Affine]
+"""The slopes of a kink, one or one per channel, or what an operation does to an affine map."""
 
 
-def follow_net(net: nn.Module, x: Tensor) -> tuple[list[Affine], list[float]]:
-    """Follow the operations of a net: K + 1 affine stretches, and the K slopes between them.
+def follow_net(net: nn.Module, x: Tensor) -> tuple[list[Affine], list[np.ndarray]]:
+    """Follow the operations of a net: K + 1 affine stretches, and the slopes of K kinks.
 
     Raises ModelError where the net cannot be traced, is no chain, or does what no rule is for.
     """
@@ -86,10 +87,10 @@ class _Follower:
         self.graph, self.x = graph, x
         self.modules = dict(graph.named_modules())
         self.done: list[Affine] = []
-        self.slopes: list[float] = []
+        self.slopes: list[np.ndarray] = []
         self.last: fx.Node | None = None
 
-    def follow(self) -> tuple[list[Affine], list[float]]:
+    def follow(self) -> tuple[list[Affine], list[np.ndarray]]:
         """Apply the rule of every node that depends on the samples."""
         for node in self.graph.graph.nodes:
             if node.op == "placeholder":
@@ -140,9 +141,9 @@ class _Follower:
                 " samples one by one, such as Flatten(1)."
             )
         rule = self._look_up(node, partial(reshape, shape=shape[1:]))
-        if isinstance(rule, float):
+        if isinstance(rule, Tensor):
             self.done.append(self.state)
-            self.slopes.append(rule)
+            self.slopes.append(_spread_slopes(rule, shape[1:]))
             self.state = start_stretch(self.state.offset)
         else:
             self.state = rule(self.state)
@@ -158,12 +159,14 @@ class _Follower:
         if call in _RESHAPING_CALLS:
             return reshaped
         if call in _RELUS:
-            return 0.0
+            return torch.tensor(0.0)
         if call in _ABSOLUTES:
-            return -1.0
+            return torch.tensor(-1.0)
         if call in (F.leaky_relu, F.leaky_relu_):
             slope = args[1] if len(args) > 1 else named.get("negative_slope", 0.01)
-            return float(slope)
+            return torch.tensor(float(slope), dtype=torch.float64)
+        if call in _PRELUS and isinstance(args[-1], Tensor):
+            return args[-1]
         trains = args[2] if len(args) > 2 else named.get("training", True)
         # In float64, from which no cast between floating types leads away.
         cast = call in _CASTS and node.meta["tensor_meta"].dtype == torch.float64
@@ -194,6 +197,12 @@ class _Follower:
         return None
 
 
+def _spread_slopes(slopes: Tensor, shape: torch.Size) -> np.ndarray:
+    """The slope of each unit of a sample of this shape, flat: one for all, or one per channel."""
+    of_channels = slopes.double().reshape(-1, *[1] * (len(shape) - 1)) if shape else slopes
+    return of_channels.expand(shape).flatten().cpu().numpy()
+
+
 def _keep(state: Affine) -> Affine:
     """The rule of what changes no value."""
     return state
@@ -203,11 +212,11 @@ def _look_up_layer(layer: nn.Module, name: str, reshaped: Rule) -> Rule:
     """The rule of a layer by its exact type, as a subclass may have another forward."""
     kind = type(layer)
     if kind is nn.ReLU:
-        return 0.0
+        return torch.tensor(0.0)
     if kind is nn.LeakyReLU:
-        return float(layer.negative_slope)  # type: ignore[arg-type]
-    if kind is nn.PReLU and layer.num_parameters == 1:
-        return layer.weight.item()  # type: ignore[operator, union-attr]
+        return torch.tensor(layer.negative_slope, dtype=torch.float64)
+    if isinstance(layer, nn.PReLU) and kind is nn.PReLU:
+        return layer.weight.detach()
     if kind in _IDENTITIES:
         return _keep
     if kind in _RESHAPING:

@@ -114,7 +114,8 @@ def bound_minimum(matrix: np.ndarray, linear: np.ndarray) -> float:
     # The value at v is q.v/2 + r.v/2 with r = Sv + q; the minimum is less by r.r/(2 least) at most.
     slack = share(len(v) + 1) * (np.abs(matrix) @ np.abs(v) + np.abs(linear))
     rest = np.abs(matrix @ v + linear) * (1 + share(1)) + 2 * slack
-    lost = rest @ np.abs(v) / 2 + bound_length(rest) ** 2 / (2 * least)
+    length = bound_length(rest)  # whose square may overflow, which must not raise
+    lost = rest @ np.abs(v) / 2 + length * length / (2 * least)
     lost += share(len(v)) * (np.abs(linear) @ np.abs(v))
     lower = float(linear @ v) / 2 - float(lost) * (1 + share(len(v)))
     return lower if math.isfinite(lower) else -math.inf

@@ -232,7 +232,7 @@ class RadiusSearch:
             return min(distances)
         # Flat everywhere at the sample: the radius that norms of weights prove, whatever the unit.
         steepest = [bound_length(weight.reshape(-1)) for weight in chain.weights[:-1]]
-        steepest += [max(1.0, abs(slope)) for slope in chain.slopes]
+        steepest += [float(np.abs(slope).max(initial=1.0)) for slope in chain.slopes]
         return min(least) / math.prod(steepest)
 
 

@@ -186,7 +186,7 @@ class _Quadratic:
         """Bounds of |t_K| in the ball; of |u| without hidden layers."""
         if not self.ball.slopes:
             return self.outputs.size
-        steepest = max(1.0, abs(self.ball.slopes[-1]))
+        steepest = np.maximum(1.0, np.abs(self.ball.slopes[-1]))
         return steepest * np.maximum(-self.ball.low[-1], self.ball.high[-1])
 
     def bound(self) -> tuple[float, float]:

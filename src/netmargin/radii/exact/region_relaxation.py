@@ -92,7 +92,8 @@ def relax(question: Question, region: Region) -> Relaxation:
     def gather(values: tuple[np.ndarray, ...]) -> np.ndarray:
         return np.concatenate([v[u] for v, u in zip(values, active, strict=True)])[order]
 
-    low, high, value, sign = map(gather, (ball.low, ball.high, ball.anchors, region.signs))
+    parts = (ball.low, ball.high, ball.anchors, region.signs, ball.slopes)
+    low, high, value, sign, negative = map(gather, parts)
     reach = np.maximum(-low, high)
     y, t_last = _write_functionals(ball, region, layers[:full], units[:full], reach[:full])
     target = (w * (region.signs[last] != 0)) @ t_last
@@ -100,7 +101,6 @@ def relax(question: Question, region: Region) -> Relaxation:
     rows, target, inputs, directions = _reduce_inputs(
         gather(tuple(y)) / reach[:, None], target, ball.weights[0].shape[1], full
     )
-    negative = np.array(ball.slopes)[layers]
     at = np.where(value >= 0, value, negative * value)
     kink = np.clip(-value, low, high)
     is_last = is_free & (layers == last)

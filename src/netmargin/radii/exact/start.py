@@ -35,7 +35,7 @@ def start_multipliers(relaxation: Relaxation) -> tuple[np.ndarray, float]:
         least, most = _sectors(relaxation, here)
         middle, half = (least + most) / 2, (most - least) / 2
         is_free = region.signs[k][units] == 0
-        convex = coefficient[units] * (1 - ball.slopes[k]) > 0
+        convex = coefficient[units] * (1 - ball.slopes[k][units]) > 0
         used = np.where(is_free & ~convex, middle, slope[units])
         slope[units] = used
         g = coefficient * slope

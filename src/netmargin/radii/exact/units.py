@@ -23,14 +23,14 @@ class Branch(NamedTuple):
     high: np.ndarray
 
 
-def positive_branch(anchor: np.ndarray, slope: float, low, high) -> Branch:
+def positive_branch(anchor: np.ndarray, slope: np.ndarray, low, high) -> Branch:
     """The graphs of units where their inputs are at least 0: y in [low, high], kinks at -anchor."""
     offset = np.where(anchor >= 0, 0.0, (1 - slope) * anchor)
     return Branch(1.0, offset, np.maximum(low, -anchor), high)
 
 
-def negative_branch(anchor: np.ndarray, slope: float, low, high) -> Branch:
-    """The graphs where inputs are at most 0, which have this slope."""
+def negative_branch(anchor: np.ndarray, slope: np.ndarray, low, high) -> Branch:
+    """The graphs where inputs are at most 0, which have these slopes."""
     offset = np.where(anchor >= 0, (slope - 1) * anchor, 0.0)
     return Branch(slope, offset, low, np.minimum(high, -anchor))
 
