@@ -68,6 +68,24 @@ def test_what_a_package_lists_is_one_object_wherever_it_is_read():
     assert copy.deepcopy(estimators.NTKClassifier()).fit(X, Y).predict(X).shape == (23,)
 
 
+def approximate(monkeypatch, centres):
+    """Let `label_errors` take so many centres, as it does of many samples."""
+    for module in [m for name, m in sys.modules.items() if name.startswith("netmargin.label_er")]:
+        for limit in {"EXACT_UP_TO", "CENTRES"} & vars(module).keys():
+            monkeypatch.setattr(module, limit, centres)
+
+
+def test_labels_of_near_copies_are_judged_where_rounding_leaves_the_kernel_indefinite(monkeypatch):
+    random = np.random.default_rng(0)
+    one = random.normal(size=(150, 6))[:, :1]
+    labels = (one[:, 0] > 0).astype(int)
+    labels[:8] = 1 - labels[:8]
+    approximate(monkeypatch, centres=50)
+    # On one line: two points for all samples of norm 1, but for rounding.
+    found = nm.label_errors((one @ random.normal(size=(1, 6)), labels))
+    assert sorted(found.order[:8].tolist()) == list(range(8))
+
+
 NEEDS = {  # bytes, and what takes them
     "ntk": (8 * 23**2, lambda: kernels.ntk(X)),
     "ntk of two": (8 * 23 * 5, lambda: kernels.ntk(X, X[:5])),
@@ -82,9 +100,7 @@ NEEDS = {  # bytes, and what takes them
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_matrix_that_does_not_fit_is_refused_and_one_that_fits_is_not(name, monkeypatch):
-    finding = sys.modules["netmargin.label_errors.finding"]
-    monkeypatch.setattr(finding, "EXACT_UP_TO", 10)
-    monkeypatch.setattr(finding, "CENTRES", 9)
+    approximate(monkeypatch, centres=9)
     needed, call = NEEDS[name]
     monkeypatch.setattr(memory, "read_free_memory", lambda: needed)
     call()

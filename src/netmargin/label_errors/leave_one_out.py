@@ -14,7 +14,7 @@ same formula for Gaussian processes).
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import cholesky, lapack, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
 from ..core.memory import require_memory
 
@@ -87,8 +87,7 @@ def predict_exactly(
     weights : of each sample, (n,). together : the samples of each group of more than one. K is
     overwritten.
     """
-    K[np.diag_indices_from(K)] += ridge / weights
-    factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+    factor = _factor(K, ridge / weights)
     # Of A^-1 = L^-T L^-1 some blocks and the products with Y are needed, which L^-1 gives.
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
     diagonal = np.einsum("ij,ij->j", inverse, inverse)
@@ -124,9 +123,7 @@ def predict_approximately(
         "Take a random part of them.",
     )
     points = features[centres]
-    K = laplace_kernel(points, points, scale)
-    K[np.diag_indices_from(K)] += _JITTER
-    root = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+    root = _factor(laplace_kernel(points, points, scale), _JITTER)
     starts = range(0, len(features), _ROWS_AT_ONCE)
     gram, projected = np.zeros_like(root), np.zeros((len(root), Y.shape[1]))
     mapped = np.empty((len(features), len(root)))
@@ -140,8 +137,7 @@ def predict_approximately(
         weighted = np.sqrt(weights[part, None]) * mapped[part]
         gram += weighted.T @ weighted
         projected += mapped[part].T @ (weights[part, None] * Y[part])
-    gram[np.diag_indices_from(gram)] += ridge
-    factor = cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
+    factor = _factor(gram, ridge)
     fit = solve_triangular(factor, projected, lower=True)
     own = solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
     own = solve_triangular(factor, own, lower=True, overwrite_b=True, check_finite=False)
@@ -160,6 +156,19 @@ def predict_approximately(
         own_columns = own[:, column[rows][column[rows] >= 0]]
         found[rows] = _leave_out(mapped[rows], own_columns, fit, Y[rows], weights[rows])
     return found
+
+
+def _factor(K: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
+    """The lower Cholesky factor of K, which changes, and `ridge` on its diagonal; of ten times as
+    much where the rounding of distances, of near copies above all, has left it indefinite.
+    """
+    K[np.diag_indices_from(K)] += ridge
+    try:
+        return cholesky(K, lower=True, check_finite=False)
+    except LinAlgError:
+        if not np.all(ridge < len(K)):  # numbers that are none
+            raise
+        return _factor(K, 10 * ridge)
 
 
 def _leave_out(
