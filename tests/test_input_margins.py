@@ -277,5 +277,5 @@ def test_a_noisy_model_is_measured_with_a_warning():
         def forward(self, x):
             return super().forward(nn.functional.dropout(x, 0.5))
 
-    with pytest.warns(UserWarning, match="one draw"):
+    with pytest.warns(UserWarning, match="single draws"):
         measured(Noisy(3, 3), (X, Y))

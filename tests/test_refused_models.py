@@ -217,10 +217,10 @@ def test_nothing_is_certified_of_a_model_with_noise(call):
 def test_noise_is_noted_where_it_is_measured():
     with pytest.warns(
         UserWarning,
-        match="two evaluations of the same inputs in evaluation mode differ by .* one draw",
+        match="two evaluations of the same inputs in evaluation mode differ by .* single draws",
     ):
         nm.measure(Own(noisy), (X, Y))
-    with pytest.warns(UserWarning, match="margins of this history are those of single draws"):
+    with pytest.warns(UserWarning, match="single draws.*in the margins of this history"):
         nm.train(Own(noisy), (X, Y), until=nm.Epochs(1), progress=False)
     silent = nn.Sequential(nn.Dropout(0.5), mlp([3, 6, 1]))  # noise in training only
     before = torch.get_rng_state()

@@ -22,7 +22,7 @@ from ..result import Status
 from ..training import History, save_weights
 from ..training.history_file import HistoryFile
 from ..training.randomness import Randomness
-from ..training.run import analyse_with_noise
+from ..training.run import analyse_and_warn
 from ..training.sample_margins import sample_margins
 
 
@@ -205,7 +205,7 @@ class Watch:
         self._net, self._samples = open_model_and_data(self.model, self._data)
         with in_mode(self._net, training=False):
             x, _ = next(batches(self._samples, self._batch_size, self._net))
-            self._homogeneity = analyse_with_noise(self._net, x)
+            self._homogeneity = analyse_and_warn(self._net, x)
         self._structure = _describe_structure(self.model)
 
 

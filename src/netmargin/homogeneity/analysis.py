@@ -10,6 +10,7 @@ from ..errors import ModelError
 from ..nets.accepted_models import check_model
 from ..nets.advice import explain_forward_errors
 from ..nets.data import takes_data
+from ..nets.forward_faults import describe_strange, find_company
 from ..nets.model import able_to_float64, call_with, device_and_dtype, require_finite
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
@@ -101,12 +102,12 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
 def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
     """Follow a net that can be computed in float64 where it lies, and settle what is found."""
     measured = Measurements(model, x)
-    trace, degree = _follow(model, measured.traced, follow=follow)
+    trace, degree, warning = _follow(model, measured.traced, follow=follow)
     names = tuple(name for name, _ in model.named_parameters())
     notes = describe_statistics(model, trace.statistics)
     if isinstance(degree, Unknown):
         answer = observe(trace, names, degree, measured)
-        return replace(answer, notes=(*notes, *answer.notes))
+        return replace(answer, notes=(*notes, *answer.notes), warning=warning)
     derivation = Derivation(
         names,
         # Outputs that are exactly 0 scale with every power; as a constant they have no order.
@@ -124,7 +125,7 @@ def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
     without = derivation.bias_free
     exact = confirm_both(derivation, without, measured) if without else None
     answer = settle(derivation, measured, exact)
-    answer = replace(answer, notes=(*notes, *answer.notes))
+    answer = replace(answer, notes=(*notes, *answer.notes), warning=warning)
     if (
         without is None
         or answer.evidence is Evidence.CONTRADICTED
@@ -136,8 +137,8 @@ def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
     return replace(answer, _bias_free=free)
 
 
-def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
-    """Run the model on x; return the trace and the degree of the outputs."""
+def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree, str]:
+    """Run the model on x; return the trace, the degree of the outputs, and a warning or ""."""
     # The fused kernel of transformer layers is one opaque operation that no rule could follow.
     fused_attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -162,6 +163,12 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree]:
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
                     " weights."
                 )
+            warning = describe_strange(model, follower.trace.strange)
+            training = any(module.training for module in model.modules())
+            rows = outputs.ndim in (1, 2) and len(outputs) == count_samples(x)
+            # In training samples may see each other, as those of batch statistics do.
+            if rows and not training and not isinstance(x, tuple) and not warning:
+                warning = find_company(model, x, outputs, [1])
     finally:
         torch.backends.mha.set_fastpath_enabled(fused_attention)
-    return follower.trace, follower.finish(outputs)
+    return follower.trace, follower.finish(outputs), warning

@@ -73,6 +73,9 @@ class Homogeneity(Record):
     guards : tuple of Epsilon
         All small numbers that guard a root or a quotient of what scales, those that only
         `quasi_exponents` neglects included.
+    warning : str
+        What makes margins of the net meaningless, or "": weights that are none of its parameters;
+        samples that see each other in evaluation mode.
     casts : tuple of str
         The places where the forward pass rounds to half precision.
     statistics : dict of str to Degree
@@ -98,6 +101,7 @@ class Homogeneity(Record):
     casts: tuple[str, ...] = ()
     statistics: dict[str, Degree] = field(default_factory=dict)
     guards: tuple[Epsilon, ...] = field(default=(), repr=False)
+    warning: str = field(default="", repr=False)
     _bias_free: "Homogeneity | None" = field(default=None, repr=False, compare=False)
     _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)
     """The last result of `check` with `range=True`, which `summary` prints."""
@@ -254,7 +258,8 @@ class Homogeneity(Record):
             )
         if self.quasi_exponents and self.blockers:
             notes.append(describe_quasi(self.quasi_exponents))
-        return Table(str(self.kind), rows, notes=[*notes, *self.notes])
+        notes += self.notes
+        return Table(str(self.kind), rows, notes=notes, warning=self.warning)
 
     def accuracy_lines(self) -> list[str]:
         """How well the exponents hold, and what they neglect, in lines of text."""

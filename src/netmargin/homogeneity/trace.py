@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
+from ..nets.forward_faults import is_weight
 from ..nets.named_inputs import tensors_of
 from .degree import CONSTANT, ZERO, AnyDegree, Constraint, Degree, Epsilon, Unknown, add_degrees
 from .modes import ModulePath
@@ -26,6 +27,7 @@ class Trace:
     casts : sentences that say where values that scale are rounded to a half-precision type.
     observed : sentences about operations without a rule, whose exponents were observed.
     numbers : how many numbers the pass computed: a measure of its cost.
+    strange : weights that are no parameters of the net.
     escaped : the first value that scales and left the graph, of which nothing further is known.
     """
 
@@ -39,6 +41,7 @@ class Trace:
         self.casts: dict[str, None] = {}
         self.observed: dict[str, None] = {}
         self.numbers = 0
+        self.strange: list[Tensor] = []
         self.escaped: Unknown | None = None
         self.added_epsilon: float | None = None
         self.degrees: dict[int, AnyDegree] = {}
@@ -81,6 +84,8 @@ class Trace:
         if isinstance(value, Tensor):
             storage = self.storage(value)
             if storage not in self.degrees:  # a buffer, or a tensor made outside the forward pass
+                if is_weight(value):
+                    self.strange.append(value)
                 zero = (
                     value.is_floating_point()
                     and not value.is_sparse

@@ -8,11 +8,11 @@ from ..core.arguments import check_count
 from ..errors import ArgumentError, ModelError
 from ..nets.arrays import as_inputs
 from ..nets.data import open_model_and_inputs
+from ..nets.forward_faults import require_no_faults
 from ..nets.gradients import SampleGradients, StoredGradients
 from ..nets.model import (
     float64_copy,
     require_differentiable,
-    require_repeatable,
     scores,
     with_gradients,
 )
@@ -89,7 +89,7 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
         return x, weights
 
     left = prepare(X, "X")
-    require_repeatable(twin, left[0])
+    require_no_faults(twin, left[0])
     require_differentiable(twin, left[0])
     source = SampleGradients(twin, names, left[0])
     right = None if X2 is None else StoredGradients(source, *prepare(X2, "X2"))

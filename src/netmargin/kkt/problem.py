@@ -11,7 +11,8 @@ from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from ..nets.data import Data
-from ..nets.model import require_differentiable, require_repeatable
+from ..nets.forward_faults import SAMPLES, require_no_faults
+from ..nets.model import require_differentiable
 from ..nets.named_inputs import tensors_of
 from ..nets.net_on_samples import NetOnSamples
 from .constraints import BATCH, Constraints
@@ -48,8 +49,8 @@ class Problem:
         self, model: nn.Module, data: Data, *, norm: str, loss: Loss, batch_size: int = BATCH
     ):
         scored, self.loss = NetOnSamples(model, data), loss
-        twin, first = scored.twin, scored.first_inputs(batch_size)
-        require_repeatable(twin, first)
+        twin, first = scored.twin, scored.first_inputs(SAMPLES)
+        require_no_faults(twin, first)
         require_differentiable(twin, first)
         report = measure(twin, scored.samples, loss=loss, batch_size=batch_size, statistics="fixed")
         homogeneity = report.homogeneity

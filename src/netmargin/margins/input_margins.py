@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_count, check_flag, check_instance
-from ..core.caller import warn_caller
 from ..core.records import Certainty, Row, Table, json_ready, number
 from ..core.saved_records import Record
 from ..nets.data import Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, name_labels
-from ..nets.model import noise_of, require_finite
+from ..nets.model import require_finite
 from ..nets.probabilities import Doubt
 from ..nets.row_order import require_order
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
@@ -215,10 +214,6 @@ def input_margins(
 
     def begin(x: Any, outputs: Tensor, doubt: Doubt) -> None:
         require_finite(model)
-        if noise := noise_of(model, x):
-            warn_caller(f"{noise} These input margins are those of one draw.")
-        if doubt.saturated:
-            warn_caller(doubt.text)
 
     def compute(batch: ScoredBatch) -> tuple[Boundaries, Tensor, Tensor]:
         near = find_boundaries(batch.point, batch.outputs, batch.targets, rivals=rivals)

@@ -11,13 +11,12 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
-from ..core.caller import warn_caller
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
 from ..nets.data import Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames
-from ..nets.model import noise_of, scores
+from ..nets.model import scores
 from ..nets.probabilities import Doubt
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
@@ -129,7 +128,7 @@ def measure(
 
     def begin(x: Any, outputs: Tensor, doubt: Doubt) -> Homogeneity:
         # The net is analysed on the first batch, the only inputs that are at hand for certain.
-        found = homogeneity or _analyse_batch(model, x, statistics, doubt)
+        found = homogeneity or analyse(model, x, statistics=statistics)
         loss.require_outputs(outputs.shape[1])
         return found
 
@@ -140,7 +139,14 @@ def measure(
         return batch.hard, batch.classes, _sum_losses(loss, batch.soft), near
 
     parts, analysis, doubt = pass_over(
-        model, samples, batch_size, names, score=score, begin=begin, compute=compute
+        model,
+        samples,
+        batch_size,
+        names,
+        score=score,
+        begin=begin,
+        compute=compute,
+        faults=homogeneity and homogeneity.warning,
     )
     q, classes, log_losses, boundaries = zip(*parts, strict=True)
     found = torch.cat(q), torch.cat(classes)
@@ -165,15 +171,6 @@ def measure(
         warning=doubt.text,
         saturated=doubt.saturated,
     )
-
-
-def _analyse_batch(model: nn.Module, x: Any, statistics: str, doubt: Doubt) -> Homogeneity:
-    """Analyse the net on a batch; warn of noise in its outputs, and of scores without margins."""
-    if noise := noise_of(model, x):
-        warn_caller(f"{noise} These margins are those of one draw.")
-    if doubt.saturated:
-        warn_caller(doubt.text)
-    return analyse(model, x, statistics=statistics)
 
 
 def _sum_losses(loss: Loss, soft: Tensor) -> float:

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from ..core.caller import warn_caller
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
 from ..nets.arrays import Arrays
 from ..nets.data import batches
+from ..nets.forward_faults import SAMPLES, find_faults
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import in_mode
 from ..nets.probabilities import Doubt, doubt_scores
@@ -45,13 +47,15 @@ def pass_over(
     score: Callable[[Any], tuple[Tensor, Tensor]],
     begin: Callable[[Any, Tensor, Doubt], Opened],
     compute: Callable[[ScoredBatch], Found],
+    faults: str | None = None,
     progress: str = "",
 ) -> tuple[list[Found], Opened, Doubt]:
     """What `compute` finds in every batch, what `begin` finds in the first, and doubts about it.
 
     `score` maps inputs to a point and the scores of it, `begin` takes the first inputs, scores and
-    doubts. The net is in evaluation mode and gradients are off. Of processes that share the samples
-    each computes its own batches, and all return the whole. `progress` is what is shown meanwhile.
+    doubts. `faults` are those of the net where they are known: nothing is warned of then. The net
+    is in evaluation mode and gradients are off. Of processes that share the samples each computes
+    its own batches, and all return the whole. `progress` is what is shown meanwhile.
     """
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
 
@@ -76,7 +80,10 @@ def pass_over(
                     outputs = graph.detach()
                     # After the forward pass, whose errors name their cause better.
                     if labels is None:
-                        doubt = doubt_scores(model, x, outputs)
+                        few = x
+                        if isinstance(samples, Arrays):  # also where batches hold one sample
+                            few = next(batches(samples, SAMPLES, model))[0]
+                        doubt = _doubt_net(model, few, doubt_scores(model, x, outputs), faults)
                         first = begin(x, outputs, doubt)
                         names.require_number(outputs.shape[1])
                         labels = Labels(outputs.shape[1])
@@ -95,3 +102,12 @@ def pass_over(
     parts = sorted((part for own, *_ in shares for part in own), key=lambda part: part[0])
     _, first, doubt, _ = shares[0]
     return [found for _, found in parts], first, doubt
+
+
+def _doubt_net(model: nn.Module, x: Any, doubt: Doubt, faults: str | None) -> Doubt:
+    """Doubts about the scores of a net with its faults, of which it warns if they are not known."""
+    if faults is None:
+        faults = find_faults(model, x)
+        for said in filter(None, (faults, doubt.text if doubt.saturated else "")):
+            warn_caller(said)
+    return doubt._replace(text=" ".join(filter(None, (faults, doubt.text))))

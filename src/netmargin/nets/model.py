@@ -19,17 +19,6 @@ from .whole_tensors import are_finite, hold_nan
 
 _Function = TypeVar("_Function", bound=Callable)
 
-_NOISE_SAMPLES = 16
-"""Samples that are evaluated twice to see noise. Two draws of dropout at 1/2 agree on a sample with
-one input in half of all cases, on sixteen samples once in 65,000.
-"""
-
-
-_ROUNDING_UNITS = 1e3
-"""Two evaluations may differ by this many units of rounding: on a GPU sums are not always added in
-the same order.
-"""
-
 
 def call_net(net: Any, x: Any) -> Any:
     """What a net returns for x (a tensor, several, or inputs by name), which stays as it is.
@@ -187,37 +176,6 @@ def require_finite(model: nn.Module) -> None:
                 f"Buffer {name!r} holds NaN. Load an earlier checkpoint, or run the net in training"
                 " mode anew."
             )
-
-
-def noise_of(model: nn.Module, x: Any) -> str:
-    """A sentence about the noise of a model in evaluation mode, or '' if it has none.
-
-    Two evaluations of a few samples of the batch x are compared; they differ with dropout that is
-    always on, for example. The state of torch's random generators is left as it was.
-    """
-    x = x[:_NOISE_SAMPLES]
-    with torch.no_grad(), torch.random.fork_rng():
-        found = [call_net(model, x) for _ in range(2)]
-    try:
-        first, second = map(tensor_of_scores, found)
-    except ModelError:
-        return ""  # `scores` says what is wrong with such outputs
-    if first.shape != second.shape or not first.numel():
-        return ""
-    size, difference = first.abs().max().item(), (first - second).abs().max().item()
-    if not difference > _ROUNDING_UNITS * torch.finfo(first.dtype).eps * size:
-        return ""
-    return (
-        "The model is noisy: two evaluations of the same inputs in evaluation mode differ by"
-        f" {difference:.2g} in outputs of size {size:.2g}. Switch the noise off in evaluation:"
-        " nn.Dropout instead of a dropout function, `if self.training:` around noise."
-    )
-
-
-def require_repeatable(model: nn.Module, x: Any) -> None:
-    """Raise ModelError for a model with noise in evaluation mode, which no certificate covers."""
-    if noise := noise_of(model, x):
-        raise ModelError(noise)
 
 
 def with_gradients(function: _Function) -> _Function:

@@ -12,7 +12,8 @@ from ..errors import DataError
 from ..margins import measure
 from ..nets.arrays import Arrays
 from ..nets.data import Data, read_model_and_data, takes_data
-from ..nets.model import require_repeatable, with_gradients
+from ..nets.forward_faults import SAMPLES, require_no_faults
+from ..nets.model import with_gradients
 from ..nets.named_inputs import as_one_tensor
 from ..nets.net_on_samples import NetOnSamples
 from ..nets.threads import fitting_threads, one_thread_of_blas, work_of
@@ -137,7 +138,7 @@ def robustness(
     scored = NetOnSamples(model, _prepare_inputs(Arrays(X, samples.y)))
     net, samples, first = scored.twin, scored.samples, scored.first_inputs(batch_size)
     _freeze(net)
-    require_repeatable(net, first)
+    require_no_faults(net, scored.first_inputs(SAMPLES))
     measured = measure(net, samples, batch_size=batch_size)
     box = check_box(box, samples)
     correct = measured.q[measured.q > 0]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,9 @@ from ..losses import Loss
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
 from ..nets.data import batches
+from ..nets.forward_faults import find_faults
 from ..nets.labels import Labels
-from ..nets.model import in_mode, noise_of, require_differentiable
+from ..nets.model import in_mode, require_differentiable
 from ..nets.row_order import in_order
 from .history import History
 from .learning_rate import LearningRate
@@ -67,7 +69,7 @@ class Run:
         """Start anew, or from a saved state, with the inputs of the first batch."""
         with in_mode(self.model, training=False):
             self.outputs = require_differentiable(self.model, first, "nothing to train")
-            self.homogeneity = analyse_with_noise(self.model, first)
+            self.homogeneity = analyse_and_warn(self.model, first)
         _check_classes(self.data, self.outputs)
         if saved is None:
             self._begin_anew()
@@ -235,12 +237,12 @@ class Run:
         }
 
 
-def analyse_with_noise(model: nn.Module, x: Any) -> Homogeneity:
-    """The analysis of a net in evaluation mode, with a warning where it is noisy."""
-    # Training may go on under noise; the reader of its history must know what is in it.
-    if noise := noise_of(model, x):
-        warn_caller(f"{noise} The margins of this history are those of single draws.")
-    return analyse(model, x)
+def analyse_and_warn(model: nn.Module, x: Any) -> Homogeneity:
+    """The analysis of a net in evaluation mode, with a warning of its faults."""
+    # Training may go on with them; the reader of its history must know what is in it.
+    if faults := find_faults(model, x):
+        warn_caller(f"{faults} That is in the margins of this history.")
+    return replace(analyse(model, x), warning=faults)
 
 
 def _read_log_mean(report: MarginReport) -> float:

@@ -1,0 +1,166 @@
+"""What a few samples show of a net before anything is said of single samples: noise, weights that
+it does not hold, samples that see each other.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from ..errors import ModelError, NetmarginError
+from .advice import explain_forward_errors
+from .float64_mode import EagerMode, Float64Mode
+from .model import call_with, scores
+from .named_inputs import map_floating
+
+SAMPLES = 16
+"""Samples that are looked at. Two draws of dropout at 1/2 agree on a sample with one input in half
+of all cases, on sixteen samples once in 65,000.
+"""
+_ALONE = 4
+"""Samples that are scored alone, of a net whose forward decides nothing by values: statistics of a
+batch, attention and the like change them all, or all but one.
+"""
+_ROUNDING_UNITS = 1e3
+"""Two evaluations may differ by this many units of rounding: on a GPU sums are not always added in
+the same order.
+"""
+_SUSPECTED = 5e-7
+"""Relative difference of a sample alone and in its batch, four units of float32, from which on it
+is computed again in float64.
+"""
+_SEEN = 1e-9
+"""The same difference in float64 from which on samples see each other: a net that loses seven
+digits to cancellation stays below it, and nobody reads the tenth digit of a margin.
+"""
+
+
+class _Watched(EagerMode):
+    """A mode that notes which weights operations take, and whether Python reads values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights: dict[int, Tensor] = {}  # kept alive, so that ids stay theirs
+        self.decides = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        for value in filter(is_weight, tree_leaves((args, kwargs))):
+            self.weights[id(value)] = value
+        self.decides |= func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def find_faults(model: nn.Module, x: Any) -> str:
+    """What makes numbers of single samples of a net meaningless, in evaluation mode, or ''.
+
+    It is seen on a few samples of the batch x, if they are two or more. The state of torch's random
+    generators is left as it was. Raises what `scores` raises.
+    """
+    x, watched = x[:SAMPLES], _Watched()
+    with torch.no_grad(), torch.random.fork_rng():
+        try:
+            with watched:
+                whole = scores(model, x)
+        except NetmarginError as error:
+            # Weights that the model does not hold are not converted with it.
+            if strange := describe_strange(model, watched.weights.values()):
+                raise ModelError(strange) from error
+            raise
+        size, noise = _size_of(whole), _difference(whole, scores(model, x))
+        if noise > _ROUNDING_UNITS * torch.finfo(whole.dtype).eps * size:
+            return (
+                "The model is noisy: two evaluations of the same inputs in evaluation mode differ"
+                f" by {noise:.2g} in outputs of size {size:.2g}, and numbers are those of single"
+                " draws. Switch the noise off in evaluation: nn.Dropout instead of a dropout"
+                " function, `if self.training:` around noise."
+            )
+        rows = len(x) if watched.decides else min(len(x), _ALONE)
+        found = (
+            describe_strange(model, watched.weights.values()),
+            find_company(model, x, whole, torch.linspace(0, len(x) - 1, rows).long().tolist()),
+        )
+    return " ".join(filter(None, found))
+
+
+def require_no_faults(model: nn.Module, x: Any) -> None:
+    """Raise ModelError for a model of which nothing can be proved or certified sample by sample."""
+    if faults := find_faults(model, x):
+        raise ModelError(faults)
+
+
+def is_weight(value: Any) -> bool:
+    """Whether a value that an operation takes is a weight, and not computed or a constant."""
+    if not isinstance(value, Tensor) or isinstance(value, nn.Parameter):
+        return isinstance(value, nn.Parameter)
+    # Views of weights are leaves as well where gradients are off.
+    return value.requires_grad and value.is_leaf and not value._is_view()
+
+
+def describe_strange(model: nn.Module, weights: Any) -> str:
+    """A sentence about those of some weights that are no parameters of the model, or ''."""
+    own = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    strange = [tuple(weight.shape) for weight in weights if id(weight) not in own]
+    if not strange:
+        return ""
+    return (
+        f"The model computes with weights that are none of its parameters ({len(strange)}, the"
+        f" first of shape {strange[0]}): layers in a Python list or dict, or outside of it. They"
+        " count in no norm and no order, and are not saved. Put layers into nn.ModuleList or"
+        " nn.ModuleDict, tensors into nn.Parameter."
+    )
+
+
+def find_company(model: nn.Module, x: Any, whole: Tensor, rows: Sequence[int]) -> str:
+    """A sentence about samples whose scores depend on their batch x, or ''.
+
+    `whole` are the scores of x; the samples `rows` are scored alone. What looks suspicious is
+    computed again in float64, where rounding differs by nothing that counts.
+    """
+    if len(x) < 2 or not bool(torch.isfinite(whole).any()) or bool(whole.isnan().any()):
+        return ""
+    try:
+        gaps = [_difference(whole[row], scores(model, x[row : row + 1])[0]) for row in rows]
+        worst, gap = rows[gaps.index(max(gaps))], max(gaps)
+    except NetmarginError:  # such as statistics of one sample
+        worst, gap = rows[0], math.inf
+    doubtful = _SEEN if whole.dtype == torch.float64 else _SUSPECTED
+    if gap <= doubtful * _size_of(whole):
+        return ""
+    # Where a net takes no sample alone, it takes a batch of its copies.
+    alone = [worst] * (1 if math.isfinite(gap) else len(x))
+    exact = map_floating(Tensor.double, x)
+    try:
+        whole = score_in_float64(model, exact)
+        gap = _difference(whole[worst], score_in_float64(model, exact[alone])[0])
+    except NetmarginError:
+        return ""
+    size = _size_of(whole)
+    if gap <= _SEEN * size:
+        return ""
+    return (
+        f"Samples see each other: scores of sample {worst} differ by {gap:.2g}, of {size:.2g},"
+        f" when it is scored alone and in a batch of {len(x)} samples, in evaluation mode. Every"
+        " number depends on the batch size. Let forward keep dimension 0 apart: batch_first=True"
+        " in attention, stored statistics in BatchNorm, no mean, softmax or `if` over the batch."
+    )
+
+
+def score_in_float64(model: nn.Module, x: Any) -> Tensor:
+    """The scores of float64 inputs, with all that a net computes in float64, casts included."""
+    named = (*model.named_parameters(), *model.named_buffers())
+    exact = {name: t.double() if t.is_floating_point() else t for name, t in named}
+    with explain_forward_errors(x), Float64Mode():
+        return call_with(model, exact, x)
+
+
+def _size_of(outputs: Tensor) -> float:
+    """The largest finite output."""
+    return outputs.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max().item()
+
+
+def _difference(a: Tensor, b: Tensor) -> float:
+    """The largest difference of outputs; equal infinite ones have none, NaN differs infinitely."""
+    return torch.where(a == b, 0.0, (a - b).abs()).nan_to_num(nan=math.inf).max().item()
