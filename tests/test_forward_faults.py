@@ -165,8 +165,14 @@ def test_samples_that_see_each_other_are_told_of(name, batch):
     with contextlib.suppress(nm.ModelError):
         told = heads(nm.measure, net, data, batch_size=batch)
         assert ["Samples see each other" in said for said in told] == [True, True], told
+
+
+@pytest.mark.parametrize("call", REFUSING)
+@pytest.mark.parametrize("name", SEEING)
+def test_nothing_is_proved_of_samples_that_see_each_other(name, call):
+    net = SEEING[name]()
     with pytest.raises(nm.ModelError, match="Samples see each other"):
-        REFUSING["certify"](net, data)
+        REFUSING[call](net, labelled(net))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -296,9 +296,6 @@ REFUSED = {
         Wider(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2)
     ),
     "a Linear that is none": lambda: nn.Sequential(Louder(4, 4), nn.ReLU(), nn.Linear(4, 2)),
-    "statistics of the batch": lambda: nn.Sequential(
-        nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 2)
-    ),
     "a jump": lambda: nn.Sequential(nn.Linear(4, 4), nn.Softplus(threshold=0), nn.Linear(4, 2)),
     "a hook": lambda: hooked(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))),
 }

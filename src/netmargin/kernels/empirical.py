@@ -13,7 +13,6 @@ from ..nets.gradients import SampleGradients, StoredGradients
 from ..nets.model import (
     float64_copy,
     require_differentiable,
-    scores,
     with_gradients,
 )
 from ..nets.named_inputs import map_floating
@@ -78,8 +77,8 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
         """Inputs as the net takes them, and weights (n, C) that pick the one output."""
         x = as_inputs(inputs, name).to(next(twin.parameters()).device)
         x = map_floating(torch.Tensor.double, x)
-        with torch.no_grad():
-            outputs = scores(twin, x[:1]).shape[1]
+        require_no_faults(twin, x)
+        outputs = require_differentiable(twin, x)
         if output >= outputs:
             raise ArgumentError(
                 f"output must be below {outputs}, the number of the model's outputs; got {output}"
@@ -89,8 +88,6 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
         return x, weights
 
     left = prepare(X, "X")
-    require_no_faults(twin, left[0])
-    require_differentiable(twin, left[0])
     source = SampleGradients(twin, names, left[0])
     right = None if X2 is None else StoredGradients(source, *prepare(X2, "X2"))
     return StoredGradients(source, *left).inner(right).cpu().numpy()

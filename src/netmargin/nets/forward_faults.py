@@ -53,11 +53,12 @@ class _Watched(EagerMode):
         return func(*args, **(kwargs or {}))
 
 
-def find_faults(model: nn.Module, x: Any) -> str:
+def find_faults(model: nn.Module, x: Any, *, weights: bool = True) -> str:
     """What makes numbers of single samples of a net meaningless, in evaluation mode, or ''.
 
-    It is seen on a few samples of the batch x, if they are two or more. The state of torch's random
-    generators is left as it was. Raises what `scores` raises.
+    It is seen on a few samples of the batch x. Those of inputs alone do not ask for the model's
+    `weights`. The state of torch's random generators is left as it was. Raises what `scores`
+    raises.
     """
     x, watched = x[:SAMPLES], _Watched()
     with torch.no_grad(), torch.random.fork_rng():
@@ -79,15 +80,15 @@ def find_faults(model: nn.Module, x: Any) -> str:
             )
         rows = len(x) if watched.decides else min(len(x), _ALONE)
         found = (
-            describe_strange(model, watched.weights.values()),
+            describe_strange(model, watched.weights.values()) if weights else "",
             find_company(model, x, whole, torch.linspace(0, len(x) - 1, rows).long().tolist()),
         )
     return " ".join(filter(None, found))
 
 
-def require_no_faults(model: nn.Module, x: Any) -> None:
+def require_no_faults(model: nn.Module, x: Any, *, weights: bool = True) -> None:
     """Raise ModelError for a model of which nothing can be proved or certified sample by sample."""
-    if faults := find_faults(model, x):
+    if faults := find_faults(model, x, weights=weights):
         raise ModelError(faults)
 
 
@@ -107,9 +108,9 @@ def describe_strange(model: nn.Module, weights: Any) -> str:
         return ""
     return (
         f"The model computes with weights that are none of its parameters ({len(strange)}, the"
-        f" first of shape {strange[0]}): layers in a Python list or dict, or outside of it. They"
-        " count in no norm and no order, and are not saved. Put layers into nn.ModuleList or"
-        " nn.ModuleDict, tensors into nn.Parameter."
+        f" first of shape {strange[0]}): layers in a Python list or dict, outside of it, or of a"
+        " forward set by hand. They count in no norm and no order, and are not saved. Put layers"
+        " into nn.ModuleList or nn.ModuleDict, tensors into nn.Parameter."
     )
 
 
