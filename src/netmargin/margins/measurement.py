@@ -146,7 +146,7 @@ def measure(
         score=score,
         begin=begin,
         compute=compute,
-        faults=homogeneity and homogeneity.warning,
+        faults=homogeneity.warning if homogeneity else None,
     )
     q, classes, log_losses, boundaries = zip(*parts, strict=True)
     found = torch.cat(q), torch.cat(classes)
