@@ -120,6 +120,40 @@ def test_the_last_row_describes_the_weights_that_are_saved(few, tmp_path):
     assert watch.history.rows[-1] == row
 
 
+@pytest.mark.parametrize("average", [True, False])
+def test_weights_that_change_after_the_last_step_have_a_row(few, tmp_path, average):
+    """As averages of weights do, which are put in at the end."""
+    net = make_net()
+    watch = nm.Watch(net, few, folder=tmp_path)
+    train(net, few, 2, watch)
+    if average:
+        other = make_net(seed=3).state_dict()
+        for name, value in net.named_parameters():
+            value.data = 0.5 * (value.data + other[name])
+    watch.finish()
+    watch.finish()
+    rows = watch.history.rows
+    assert [row["step"] for row in rows] == [0, 1, 2, 2][: 3 + average]
+    saved = make_net(seed=5)
+    nm.load_weights(saved, tmp_path / "model.safetensors")
+    assert rows[-1] == {"epoch": 2, "step": 2, **nm.measure(saved, few).to_dict()}
+    assert nm.History.load(tmp_path / "history.jsonl").rows == rows
+
+
+@pytest.mark.parametrize("first", [20, 40])
+def test_two_watches_of_one_folder_leave_it_whole(few, tmp_path, first):
+    """The first one is told, whichever of their rows is longer."""
+    net, parts = make_net(), [tuple(part[:n] for part in few) for n in (first, 60 - first)]
+    one, two = (nm.Watch(net, part, folder=tmp_path) for part in parts)
+    with pytest.warns(UserWarning, match="history.jsonl was changed by somebody else"):
+        one.step()
+    assert len(one.history) == 2
+    for _ in range(2):
+        two.step()
+        one.step()
+    assert nm.History.load(tmp_path / "history.jsonl").rows == two.history.rows
+
+
 def test_a_look_says_where_it_stands(few):
     watch = nm.Watch(make_net(), few)
     assert watch.look(epoch=2.9999999999, step=30)["epoch"] == 3

@@ -73,6 +73,123 @@ def test_the_last_row_is_about_the_weights_at_the_end(tmp_path):
     assert rows[-1]["epoch"] == 2
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
+@pytest.mark.parametrize("kind", ["StochasticWeightAveraging", "EMAWeightAveraging"])
+def test_averaged_weights_have_the_last_row(tmp_path, kind, order):
+    """Wherever the callback stands that puts them in."""
+    import lightning.pytorch as pl
+
+    given = ([1e-2], {"swa_epoch_start": 1}) if kind.startswith("S") else ([], {"decay": 0.9})
+    averaging = getattr(pl.callbacks, kind)(*given[0], **given[1])
+    monitor = nm.callbacks.LightningMarginMonitor(pictures(40), folder=tmp_path / "margins")
+    module = make_module(plain=True)
+    trainer = pl.Trainer(
+        max_epochs=3, callbacks=[averaging, monitor][::order], **quiet(tmp_path / "logs")
+    )
+    trainer.fit(module, loader(60))
+    saved = make_module(seed=4, plain=True)
+    nm.load_weights(saved, tmp_path / "margins")
+    rows, report = monitor.watch.history.rows, nm.measure(saved, pictures(40)).to_dict()
+    assert [row["epoch"] for row in rows] == [0, 1, 2, 3, 3]
+    assert largest_difference([{key: rows[-1][key] for key in report}], [report]) == 0
+    assert rows[-1]["normalized_margin"] != rows[-2]["normalized_margin"]
+    assert torch.equal(module.net[0].weight, saved.net[0].weight)
+
+
+@pytest.mark.parametrize(
+    ("unit", "epochs", "expected"),
+    [
+        ("step", 2, [0, 1 / 2, 2 / 3, 1, 4 / 3, 5 / 3, 2]),
+        ("epoch", 2, [0, 1, 2]),
+        ("step", 1, [0, 1 / 2, 2 / 3, 1]),
+    ],
+)
+def test_epochs_of_streams_go_on(tmp_path, unit, epochs, expected):
+    """The length of a stream is known once it has ended."""
+    import lightning.pytorch as pl
+
+    monitor = nm.callbacks.LightningMarginMonitor(pictures(40), unit=unit)
+    trainer = pl.Trainer(max_epochs=epochs, callbacks=[monitor], **quiet(tmp_path))
+    trainer.fit(make_module(), torch.utils.data.DataLoader(Stream(), batch_size=20))
+    rows = monitor.watch.history.rows
+    assert [row["epoch"] for row in rows] == pytest.approx(expected, abs=1e-6)
+    assert [row["step"] for row in rows] == list(
+        range(0, 3 * epochs + 1, 3 if unit == "epoch" else 1)
+    )
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        yield from zip(*pictures(60), strict=True)
+
+
+def test_a_second_fit_goes_on(tmp_path):
+    import lightning.pytorch as pl
+
+    monitor = nm.callbacks.LightningMarginMonitor(pictures(40))
+    module = make_module()
+    trainer = pl.Trainer(max_epochs=1, callbacks=[monitor], **quiet(tmp_path))
+    trainer.fit(module, loader(60))
+    trainer.fit_loop.max_epochs = 2
+    trainer.fit(module, loader(60))
+    # With a trainer of its own, which counts anew.
+    pl.Trainer(max_epochs=2, callbacks=[monitor], **quiet(tmp_path)).fit(module, loader(60))
+    rows = monitor.watch.history.rows
+    steps = [(row["epoch"], row["step"]) for row in rows]
+    assert steps == [(0, 0), (1, 3), (2, 6), (3, 9), (4, 12)]
+    assert nm.History.load(tmp_path / "margins" / "history.jsonl").rows == rows
+    report = nm.measure(module, pictures(40)).to_dict()
+    assert largest_difference([{key: rows[-1][key] for key in report}], [report]) == 0
+
+
+def test_steps_of_two_optimizers(tmp_path):
+    """The second one begins later: from then on every batch takes two steps."""
+    import lightning.pytorch as pl
+
+    class Two(type(make_module())):
+        automatic_optimization = False
+
+        def training_step(self, batch, index):
+            loss = super().training_step(batch, index)
+            self.manual_backward(loss)
+            for optimizer in self.optimizers()[: 1 if self.trainer.global_step == 0 else 2]:
+                optimizer.step()
+
+        def configure_optimizers(self):
+            layers = (self.net[0], self.net[-1])
+            return [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in layers]
+
+    torch.manual_seed(0)
+    monitor = nm.callbacks.LightningMarginMonitor(pictures(40), unit="step", every=4)
+    trainer = pl.Trainer(max_epochs=2, callbacks=[monitor], **quiet(tmp_path))
+    trainer.fit(Two(nm.models.mlp([64, 16, 10])), loader(100))
+    rows = monitor.watch.history.rows
+    assert [row["step"] for row in rows] == [0, 5, 9, 13, 17, 19]
+    assert [row["epoch"] for row in rows] == pytest.approx([0, 0.6, 1, 1.4, 1.8, 2])
+
+
+def test_two_monitors_of_one_folder_are_refused(tmp_path):
+    import lightning.pytorch as pl
+
+    monitors = [
+        nm.callbacks.LightningMarginMonitor(pictures(40), name=name, folder=str(tmp_path / "same"))
+        for name in "ab"
+    ]
+    trainer = pl.Trainer(max_epochs=1, callbacks=monitors, **quiet(tmp_path))
+    with pytest.raises(nm.ArgumentError, match="Two callbacks write to .*same. Give each a"):
+        trainer.fit(make_module(), loader(60))
+
+
+def quiet(folder):
+    """Options of a trainer that writes nothing but rows."""
+    silent = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    return {"default_root_dir": folder, "accelerator": "cpu", **dict.fromkeys(silent, False)}
+
+
+def loader(n):
+    return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*pictures(n)), batch_size=20)
+
+
 def test_a_resumed_run_goes_on_with_its_history(tmp_path):
     whole = nm.callbacks.LightningMarginMonitor(pictures(40), folder=tmp_path / "margins")
     fit(make_module(), tmp_path, whole, epochs=4)

@@ -79,6 +79,50 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
         train(tmp_path, make_net(), epochs=1)
 
 
+def test_a_second_train_goes_on(tmp_path):
+    net = make_net()
+    callback, trainer = train(tmp_path, net, epochs=2)
+    trainer.train()  # which counts anew
+    rows = callback.watch.history.rows
+    steps = [(row["epoch"], row["step"]) for row in rows]
+    assert steps == [(0, 0), (1, 3), (2, 6), (3, 9), (4, 12)]
+    assert nm.History.load(tmp_path / "margins" / "history.jsonl").rows == rows
+    report = nm.measure(net, tokens(40)).to_dict()
+    assert largest_difference([{key: rows[-1][key] for key in report}], [report]) < 1e-12
+
+
+def test_two_callbacks_need_two_names(tmp_path):
+    trainer = make_trainer(tmp_path, make_net(), epochs=1, n=60)
+    callbacks = [nm.callbacks.TransformersMarginCallback(trainer, tokens(n)) for n in (20, 40)]
+    for callback in callbacks:
+        trainer.add_callback(callback)
+    with pytest.raises(nm.ArgumentError, match="Two callbacks write to .*name='margins-2'"):
+        trainer.train()
+    callbacks[1].name = "margins-2"
+    trainer.train()
+    for callback in callbacks:
+        rows = nm.History.load(tmp_path / callback.name / "history.jsonl").rows
+        assert [row["step"] for row in rows] == [0, 3]
+        assert rows == callback.watch.history.rows
+
+
+@pytest.mark.parametrize(("every", "expected"), [(1, [0, 1, 2]), (2, [0, 2])])
+def test_epochs_of_streams_are_counted(tmp_path, every, expected):
+    """The Trainer itself takes all its steps for one epoch of data without a length."""
+
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            batch = tokens(60)
+            yield from ({key: part[i] for key, part in batch.items()} for i in range(60))
+
+    trainer = make_trainer(tmp_path, make_net(), epochs=1)
+    trainer.args.max_steps, trainer.train_dataset = 6, Stream()
+    callback = nm.callbacks.TransformersMarginCallback(trainer, tokens(40), every=every)
+    trainer.add_callback(callback)
+    trainer.train()
+    assert [row["epoch"] for row in callback.watch.history.rows] == expected
+
+
 def test_two_processes_give_the_rows_of_one(tmp_path):
     for processes in (1, 2):
         command = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]

@@ -3,11 +3,12 @@
 import importlib
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ..core.arguments import check_choice, check_count, check_instance
-from ..errors import MissingLibraryError
+from ..errors import ArgumentError, MissingLibraryError
 from .watch import Watch
 
 UNITS = ("epoch", "step")
@@ -51,22 +52,50 @@ class MarginCallback(ABC):
     def _log(self, values: dict[str, float], step: int) -> None:
         """Give values to the loggers of the framework."""
 
-    def _begin(self, net: Any, folder: Path, state: dict | None) -> None:
-        """Begin to watch, or go on from a state."""
+    def _begin(
+        self, net: Any, folder: Path, state: dict | None, step: int, callbacks: Iterable
+    ) -> None:
+        """Begin to watch, or go on from a state, or where the last call of the trainer ended."""
+        for other in callbacks:
+            if other is not self and getattr(getattr(other, "watch", None), "folder", "") == folder:
+                raise ArgumentError(
+                    f"Two callbacks write to {folder}. Give each a name of its own, such as"
+                    f" name={self.name + '-2'!r}."
+                )
+        last, self._seen, self._before = getattr(self, "watch", None), step, (0.0, 0)
+        if state is None and last and last.model is net and last.folder == folder:
+            state = last.state_dict()
+            if last.history.rows and last.history.rows[-1]["step"] > step:  # counted anew
+                self._before = (last.history.rows[-1]["epoch"], last.history.rows[-1]["step"])
+        # A checkpoint from before this callback was added holds no rows: the first is made later.
+        state = {"calls": 0, "rows": []} if state is None and step else state
         self.watch = Watch(net, self.data, folder=folder, state=state, **self._options)
-        if state is None and self.watch.history.rows:
-            self._report(self.watch.history.rows[-1])
+        if state is None:
+            self._report_from(0)
+
+    def _is_due(self, step: int) -> bool:
+        """Whether another `every` steps are done; several optimizers take some at a time."""
+        seen, self._seen = self._seen, step
+        return step // self.every > seen // self.every
 
     def _measure(self, epoch: float, step: int) -> None:
         """Measure, and report the row, if there is a new one."""
-        if row := self.watch.look(epoch=epoch, step=step):
-            self._report(row)
+        known = len(self.watch.history)
+        self.watch.look(epoch=epoch + self._before[0], step=step + self._before[1])
+        self._report_from(known)
 
-    def _report(self, row: dict) -> None:
-        """Log the numbers of a row."""
-        values = {
-            f"{self.name}/{key}": float(value)
-            for key, value in row.items()
-            if value is not None and key not in UNITS
-        }
-        self._log(values, row["step"])
+    def _finish(self) -> None:
+        """Measure weights that have no row, such as averages, and write them."""
+        known = len(self.watch.history)
+        self.watch.finish()
+        self._report_from(known)
+
+    def _report_from(self, known: int) -> None:
+        """Log the numbers of all rows after those."""
+        for row in self.watch.history.rows[known:]:
+            values = {
+                f"{self.name}/{key}": float(value)
+                for key, value in row.items()
+                if value is not None and key not in UNITS
+            }
+            self._log(values, row["step"])

@@ -1,5 +1,6 @@
 """Margins in Lightning's training loop."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
         self.net = net
         self._saved: dict | None = None
-        self._reached = 0.0
+        self._reached, self._batches = 0.0, 0
 
     @property
     def state_key(self) -> str:
@@ -85,19 +86,23 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin to watch, or go on where the checkpoint was saved."""
         net = pl_module.get_submodule(self.net) if self.net else pl_module
-        folder = self.folder or Path(trainer.log_dir or trainer.default_root_dir) / self.name
-        # A checkpoint from before this callback was added holds no rows: the first is made now.
-        new = {"calls": 0, "rows": []} if trainer.global_step else None
-        state, self._saved = self._saved or new, None
+        root = Path(trainer.log_dir or trainer.default_root_dir)
+        folder = Path(self.folder or root / self.name)
+        saved, self._saved = self._saved, None
         self._loggers = trainer.loggers
-        self._begin(net, folder, state)
+        self._begin(net, folder, saved, trainer.global_step, trainer.callbacks)
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Measure after every so many steps of the optimizer."""
-        self._reached = trainer.current_epoch + (batch_idx + 1) / trainer.num_training_batches
-        if self.unit == "step" and trainer.global_step % self.every == 0:
+        done, batches = batch_idx + 1, trainer.num_training_batches
+        # The length of a stream is that of its last epoch; a longer one nears the next epoch.
+        share = done / (max(self._batches, done + 1) if batches == math.inf else batches)
+        if trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
+            self._batches, share = done, 1.0
+        self._reached = trainer.current_epoch + share
+        if self.unit == "step" and self._is_due(trainer.global_step):
             self._measure(self._reached, trainer.global_step)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -106,9 +111,13 @@ class LightningMarginMonitor(MarginCallback, _Callback):
             self._measure(trainer.current_epoch + 1, trainer.global_step)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Measure the net as it is at the end, and write its weights beside the history."""
+        """Measure the net as training leaves it."""
         self._measure(self._reached, trainer.global_step)
-        self.watch.finish()
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        """Write the weights that all callbacks have left, with a row of their own."""
+        if hasattr(self, "watch"):  # training has begun
+            self._finish()
 
     def _log(self, values: dict[str, float], step: int) -> None:
         for logger in self._loggers:

@@ -1,5 +1,6 @@
 """Margins in the training loop of Hugging Face's transformers."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,22 +63,27 @@ class TransformersMarginCallback(MarginCallback, _Callback):
             file = folder / HISTORY
             rows = History.load(file).rows if is_first_process() and file.exists() else []
             saved = {"calls": 0, "rows": [r for r in rows if r["step"] <= state.global_step]}
-        self._begin(self.trainer.model, folder, saved)
+        self._epochs = round(state.epoch or 0)
+        others = self.trainer.callback_handler.callbacks
+        self._begin(self.trainer.model, folder, saved, state.global_step, others)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure after every so many steps of the optimizer."""
-        if self.unit == "step" and state.global_step % self.every == 0:
+        if self.unit == "step" and self._is_due(state.global_step):
             self._measure(state.epoch, state.global_step)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure after every so many epochs."""
-        if self.unit == "epoch" and round(state.epoch) % self.every == 0:
-            self._measure(state.epoch, state.global_step)
+        # The trainer takes all its steps for one epoch where it does not know the length of data.
+        self._epochs += 1
+        if self.unit == "epoch" and self._epochs % self.every == 0:
+            stream = state.num_train_epochs == sys.maxsize
+            self._measure(self._epochs if stream else state.epoch, state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure the net as it is at the end, and write its weights beside the history."""
         self._measure(state.epoch, state.global_step)
-        self.watch.finish()
+        self._finish()
 
     def _log(self, values: dict[str, float], step: int) -> None:
         self.trainer.log(values)

@@ -17,10 +17,11 @@ from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, open_model_and_data, takes_data
 from ..nets.model import in_mode
-from ..nets.shared import alone, is_first_process
+from ..nets.shared import alone, digest_of, is_first_process
 from ..result import Status
 from ..training import History, save_weights
 from ..training.history_file import HistoryFile
+from ..training.module_state import tensors_of
 from ..training.randomness import Randomness
 from ..training.run import analyse_and_warn
 from ..training.sample_margins import sample_margins
@@ -116,6 +117,7 @@ class Watch:
         self.history = History(rows)
         self.report: MarginReport | None = None
         self._structure: tuple = ()
+        self._measured = b""
         self._warned = False
         _require_whole_data(data)
         if not is_first_process():
@@ -150,6 +152,33 @@ class Watch:
         """
         if not is_first_process() or (self.history.rows and self.history.rows[-1]["step"] >= step):
             return None
+        return self._try(epoch=epoch, step=step)
+
+    def finish(self) -> None:
+        """Say in the history that the run has ended, and write the weights beside it.
+
+        Calls of `step` since the last row are measured first, and weights that have changed since,
+        such as averages: the last row describes the weights.
+        """
+        if not is_first_process():
+            return
+        if self._calls % self.every:
+            self.look(epoch=self._calls, step=self._calls)
+        if self._measured and self._measured != self._digest():
+            self._try(**{unit: self.history.rows[-1][unit] for unit in ("epoch", "step")})
+        self.history.status = Status.FINISHED
+        self.history.message = f"watched {len(self.history)} times"
+        if self.folder:
+            save_weights(self.model, self.folder / "model.safetensors")
+
+    def state_dict(self) -> dict:
+        """What a checkpoint of the loop keeps, for `state` of the watch that goes on: plain values
+        and the rows so far.
+        """
+        return {"calls": self._calls, "rows": copy.deepcopy(self.history.rows)}
+
+    def _try(self, *, epoch: float, step: int) -> dict | None:
+        """Measure; return the row, or None with one warning for all failures."""
         try:
             return self._record(epoch=epoch, step=step)
         except Exception as error:  # training must not end because it is watched
@@ -161,25 +190,9 @@ class Watch:
                 )
             return None
 
-    def finish(self) -> None:
-        """Say in the history that the run has ended, and write the weights beside it.
-
-        Calls of `step` since the last row are measured first: it describes the weights.
-        """
-        if not is_first_process():
-            return
-        if self._calls % self.every:
-            self.look(epoch=self._calls, step=self._calls)
-        self.history.status = Status.FINISHED
-        self.history.message = f"watched {len(self.history)} times"
-        if self.folder:
-            save_weights(self.model, self.folder / "model.safetensors")
-
-    def state_dict(self) -> dict:
-        """What a checkpoint of the loop keeps, for `state` of the watch that goes on: plain values
-        and the rows so far.
-        """
-        return {"calls": self._calls, "rows": copy.deepcopy(self.history.rows)}
+    def _digest(self) -> bytes:
+        """A digest of the weights."""
+        return digest_of(*tensors_of(check_model(self.model)).values())
 
     def _record(self, *, epoch: float, step: int) -> dict:
         """Measure, and add the row to the history and its file. Raises what `measure` raises."""
@@ -194,6 +207,7 @@ class Watch:
                 batch_size=self._batch_size,
                 homogeneity=self._homogeneity,
             )
+        self._measured = self._digest()
         row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
         self.history.rows.append(row)
         if self._file:

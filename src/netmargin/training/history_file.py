@@ -17,7 +17,7 @@ class HistoryFile:
 
     def __init__(self, folder: Path, margins: SampleMargins | None):
         self.path, self._margins = folder / HISTORY, margins
-        self._end, self._waiting = 0, b""
+        self._written, self._end, self._waiting = b"", 0, b""
 
     def begin(self, rows: list[dict]) -> None:
         """Go on from these rows; rows of the file beyond them are cut off.
@@ -37,7 +37,7 @@ class HistoryFile:
                 " state that fits it was given. Choose another folder."
             )
         write_atomically(self.path, content)
-        self._end, self._waiting = len(content), b""
+        self._written, self._end, self._waiting = content, len(content), b""
         if self._margins:
             self._margins.begin(len(rows))
 
@@ -57,10 +57,18 @@ class HistoryFile:
         if self._margins:
             self._margins.append(q)
         with explain_unwritable(self.path), open(self.path, "r+b") as file:
+            file.seek(self._end - len(self._written))
+            found, end, _ = file.read().rpartition(b"\n")
+            if found + end != self._written:
+                raise CheckpointError(
+                    f"{self.path} was changed by somebody else, such as a second watch. Give each"
+                    " run a folder of its own."
+                )
             file.truncate(self._end)  # half a line of a write that failed
             file.seek(self._end)
             file.write(self._waiting)
-        self._end, self._waiting = self._end + len(self._waiting), b""
+        self._written, self._waiting = self._waiting, b""
+        self._end += len(self._written)
 
     def sync(self) -> None:
         """Wait until all rows are on the disk. Raises CheckpointError."""
