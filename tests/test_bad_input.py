@@ -118,7 +118,7 @@ BAD = {
         nn.LSTM(3, 2),
         (X[:, None], Y),
         nm.ModelError,
-        r"several rows of scores per sample(?s:.*)self.net\(\*x, \*\*named\)\[0\]\[:, -1\]",
+        r"several rows of scores per sample(?s:.*)scores=lambda out: out\[0\]\[:, -1\]",
     ),
     "scores of a wrong shape": (
         nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))),

@@ -125,7 +125,7 @@ KINDS = {  # name: what is given, and its plain form
         IMAGE[1],
         IMAGE,
     ),
-    "scores and features": (like(IMAGE_NET, Plain, lambda s: (s, s + 1)), IMAGE[1], IMAGE),
+    "scores and a map": (like(IMAGE_NET, Plain, lambda s: (s, s[..., None])), IMAGE[1], IMAGE),
     "loss and scores": (like(IMAGE_NET, Plain, lambda s: (s.sum(), s)), IMAGE[1], IMAGE),
     "a frame and a series": (
         IMAGE_NET,

@@ -15,7 +15,7 @@ from ..errors import ModelError, NotSeparatedError
 from ..kkt import KKTCertificate, certify
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
-from ..nets.data import Data, batches, read_model_and_data, takes_data
+from ..nets.data import Choice, Data, batches, read_model_and_data, takes_data
 from ..nets.model import require_differentiable, with_gradients
 from ..nets.threads import fitting_threads, work_of
 from ..result import Status
@@ -71,6 +71,7 @@ def maximize_margin(
     multiplier_steps: int = 0,
     radius: float = 0.0,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> MarginAscent:
     """Ascend the normalized margin of a homogeneous net from where it is, in place.
 
@@ -107,6 +108,8 @@ def maximize_margin(
         Radius of the final certificate, a share of ||theta|| (see `certify`).
     progress : bool, default True
         Whether to show temperature and margin as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

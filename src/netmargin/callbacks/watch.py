@@ -15,7 +15,7 @@ from ..losses import Loss, as_loss
 from ..margins import MarginReport, measure
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
-from ..nets.data import Data, batches, open_model_and_data, takes_data
+from ..nets.data import Choice, Data, batches, open_model_and_data, takes_data
 from ..nets.model import in_mode
 from ..nets.shared import alone, digest_of, is_first_process
 from ..result import Status
@@ -61,6 +61,8 @@ class Watch:
     state : dict or None, default None
         What `state_dict` gave when the run was saved, to go on from it: later rows of the folder
         are cut off, as the resumed run makes them again.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Attributes
     ----------
@@ -108,6 +110,7 @@ class Watch:
         batch_size: int = 200,
         record_margins: bool = False,
         state: dict | None = None,
+        scores: Choice | None = None,
     ):
         self.model, self._data, self._loss = model, data, as_loss(loss)
         self.every = check_count("every", every)

@@ -19,7 +19,7 @@ from torch import Tensor
 from ..errors import ArgumentError, CheckpointError
 from .arguments import check_path
 from .files import write_atomically
-from .records import Table, short_repr
+from .records import Row, Table, short_repr
 
 _FORMAT = 2
 """Version of the format; a file of a later one is refused."""
@@ -50,6 +50,8 @@ class Record:
 
     _shown: ClassVar[tuple[str, ...]] = ()
     """What `repr` shows, the important names first; () are all fields, as of `short_repr`."""
+    scores_from = ""
+    """Which output of the net was read, where there were several, or how; "" for others."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -62,10 +64,19 @@ class Record:
 
     def summary(self) -> str:
         """Describe the record on a page of text."""
-        return self._table().text()
+        return self._told(self._table()).text()
+
+    def say_scores(self, text: str) -> None:
+        """Keep which output of the net was read."""
+        object.__setattr__(self, "scores_from", text)
 
     def _repr_html_(self) -> str:
-        return self._table().html()
+        return self._told(self._table()).html()
+
+    def _told(self, table: Table) -> Table:
+        """A table with a first row about the output that was read, where there is something."""
+        told: list[Row] = [("scores", self.scores_from)] if self.scores_from else []
+        return dataclasses.replace(table, rows=[*told, *table.rows])
 
     def _table(self) -> Table:
         """What `summary` and notebooks show: the line of `repr` where there is no more to say."""
@@ -217,7 +228,8 @@ def _encode(value: Any, where: str) -> Any:
             field.name: _encode(getattr(value, field.name), f"{where}.{field.name}")
             for field in dataclasses.fields(value)
         }
-        return {_KIND: "record", "of": _key_of(type(value)), "fields": fields}
+        told = {"scores_from": value.scores_from} if value.scores_from else {}
+        return {_KIND: "record", "of": _key_of(type(value)), "fields": fields | told}
     for key, (kind, find) in _named.items():
         # Another object of the same name may hold other functions: the class must agree, too.
         if isinstance(value, kind) and type(find(value.name)) is type(value):
@@ -267,6 +279,7 @@ def _decode_record(key: str, held: dict[str, Any]) -> Any:
         raise CheckpointError(f"The file holds a record {key}, {_UNKNOWN}")
     kind: Any = _records[key]
     fields = {field.name: field for field in dataclasses.fields(kind)}
+    told = held.pop("scores_from", "")
     if unknown := [name for name in held if name not in fields]:
         raise CheckpointError(
             f"The file holds a record {key} with the field {unknown[0]!r}, {_UNKNOWN}"
@@ -283,6 +296,8 @@ def _decode_record(key: str, held: dict[str, Any]) -> Any:
         else:
             raise ValueError(f"the field {name!r} of {key} is missing")
         object.__setattr__(record, name, item)
+    if told:
+        record.say_scores(_decode(told))
     return record
 
 

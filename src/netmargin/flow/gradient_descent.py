@@ -13,7 +13,7 @@ from ..errors import DivergenceError, NotHomogeneousError
 from ..losses import Exponential
 from ..margins import make_report, measure
 from ..nets.accepted_models import check_model
-from ..nets.data import Data, takes_data
+from ..nets.data import Choice, Data, takes_data
 from ..nets.model import with_gradients
 from ..nets.net_on_samples import NetOnSamples
 from ..result import Status
@@ -34,6 +34,7 @@ def gradient_descent(
     steps: int,
     rate: float | SmoothnessBounds,
     relative: float = 1.0,
+    scores: Choice | None = None,
 ) -> History:
     """Descend the *summed* exponential loss over all samples by full-batch gradient steps.
 
@@ -55,6 +56,8 @@ def gradient_descent(
     relative : float, default 1.0
         Factor of the theory's rate, > 0; above 1 the theorem promises nothing. Not used with a
         number for `rate`.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

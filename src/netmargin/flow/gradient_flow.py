@@ -17,7 +17,7 @@ from ..core.arguments import (
 from ..core.progress import Progress
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
-from ..nets.data import Data, takes_data
+from ..nets.data import Choice, Data, takes_data
 from ..nets.model import with_gradients
 from ..nets.threads import fitting_threads
 from ..result import Status
@@ -48,6 +48,7 @@ def gradient_flow(
     estimate_error: bool = False,
     max_evaluations: int = 100_000,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> Trajectory:
     """Integrate gradient flow of the *summed* loss from the model's parameters on.
 
@@ -104,6 +105,8 @@ def gradient_flow(
         Evaluations of the gradient after which the flow stops and says so.
     progress : bool, default True
         Whether to show log10-loss, margin, log t and the time left as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

@@ -9,9 +9,15 @@ from ..core.arguments import check_choice
 from ..errors import ModelError
 from ..nets.accepted_models import check_model
 from ..nets.advice import explain_forward_errors
-from ..nets.data import takes_data
+from ..nets.data import Choice, takes_data
 from ..nets.forward_faults import describe_strange, find_company
-from ..nets.model import able_to_float64, call_with, device_and_dtype, require_finite
+from ..nets.model import (
+    able_to_float64,
+    call_with,
+    device_and_dtype,
+    require_finite,
+    require_scores_before_sigmoid,
+)
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
@@ -26,7 +32,9 @@ from .vocabulary import Evidence
 
 
 @takes_data
-def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
+def analyse(
+    model: nn.Module, x, *, statistics: str = "follow", scores: Choice | None = None
+) -> Homogeneity:
     """Find out how the outputs of a net scale with its parameters.
 
     A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. The rules
@@ -52,6 +60,8 @@ def analyse(model: nn.Module, x, *, statistics: str = "follow") -> Homogeneity:
         the parameters as if they were estimated again (a mean scales like its signal, a variance
         like the square), so that the normalized values do not scale; or stay as they are, as they
         do for whoever differentiates the net in evaluation mode.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------
@@ -163,6 +173,7 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree, str
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
                     " weights."
                 )
+            require_scores_before_sigmoid(model, x, outputs)
             warning = describe_strange(model, follower.trace.strange)
             training = any(module.training for module in model.modules())
             rows = outputs.ndim in (1, 2) and len(outputs) == count_samples(x)

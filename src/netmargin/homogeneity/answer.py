@@ -9,6 +9,7 @@ from ..core.records import Row, Table, values_of
 from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from ..nets.accepted_models import check_model
+from ..nets.data import Choice, takes_data
 from .degree import Degree, Epsilon
 from .measurements import check_claim
 from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
@@ -158,8 +159,15 @@ class Homogeneity(Record):
             raise NotHomogeneousError(self.bias_sentence)
         return self.order
 
+    @takes_data
     def check(
-        self, model: "nn.Module", data, *, range: bool = False, seed: int = 1
+        self,
+        model: "nn.Module",
+        data,
+        *,
+        range: bool = False,
+        seed: int = 1,
+        scores: Choice | None = None,
     ) -> ScalingCheck:
         """Scale the parameters of `model` in float64 and compare with the claimed exponents.
 
@@ -175,6 +183,8 @@ class Homogeneity(Record):
             by `summary` from then on.
         seed : int, default 1
             Seed of the generic point near the parameters, and of the independent factors.
+        scores : str, int, tuple, function or None, default None
+            Which output of a net is its scores, as for `measure`.
 
         Returns
         -------

@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
+import torch
 from torch import nn
 
-from ..nets.model import able_to_float64
+from ..nets.model import able_to_float64, call_with, require_scores_before_sigmoid
 from .degree import Epsilon
 from .group_scalings import (
     Claim,
@@ -142,6 +143,8 @@ def check_claim(
 ) -> ScalingCheck:
     """Measure how well the exponents of an answer hold, as `Homogeneity.check` says."""
     model, x = find_inputs(model, data)
+    with torch.no_grad():
+        require_scores_before_sigmoid(model, x, call_with(model, {}, x))
     measured = Measurements(able_to_float64(model), x, seed=seed)
     measured.measure_as_it_is_on(answer.samples)
     exact = measured.measure_exact(answer)

@@ -7,19 +7,18 @@ from torch import nn
 from ..core.arguments import check_count
 from ..errors import ArgumentError, ModelError
 from ..nets.arrays import as_inputs
-from ..nets.data import open_model_and_inputs
+from ..nets.data import Choice, open_model_and_inputs, takes_data
 from ..nets.forward_faults import require_no_faults
 from ..nets.gradients import SampleGradients, StoredGradients
-from ..nets.model import (
-    float64_copy,
-    require_differentiable,
-    with_gradients,
-)
+from ..nets.model import float64_copy, require_differentiable, with_gradients
 from ..nets.named_inputs import map_floating
 
 
+@takes_data
 @with_gradients
-def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarray:
+def empirical_ntk(
+    model: nn.Module, X, X2=None, *, output: int = 0, scores: Choice | None = None
+) -> np.ndarray:
     """The tangent kernel <grad f(x), grad f(x')> of any net at its present parameters.
 
     f is one output of the net, in evaluation mode; gradients are taken in float64, over the
@@ -35,6 +34,8 @@ def empirical_ntk(model: nn.Module, X, X2=None, *, output: int = 0) -> np.ndarra
         Other inputs; X itself by default.
     output : int, default 0
         Index of the output f, below C.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

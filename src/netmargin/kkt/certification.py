@@ -11,7 +11,7 @@ from ..core.denormals import flush_denormals
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
 from ..losses import Loss, as_loss
-from ..nets.data import Data, takes_data
+from ..nets.data import Choice, Data, takes_data
 from ..nets.model import with_gradients
 from ..nets.shared import writes_for_all
 from ..nets.threads import fitting_threads
@@ -38,6 +38,7 @@ def certify(
     batch_size: int = BATCH,
     seed: int = 0,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> KKTCertificate:
     """Measure how far a net is from a KKT point of the max-margin problem, and bound it from below.
 
@@ -87,6 +88,8 @@ def certify(
         Seed of the random points within the radius.
     progress : bool, default True
         Whether to show the constraints that take part, epsilon and the time left as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

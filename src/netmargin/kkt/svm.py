@@ -10,7 +10,7 @@ from ..core.arguments import check_choice, check_count
 from ..core.denormals import flush_denormals
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
-from ..nets.data import Data, takes_data
+from ..nets.data import Choice, Data, takes_data
 from ..nets.model import with_gradients
 from ..result import Status
 from ..solvers import kernel_max_margin
@@ -53,7 +53,12 @@ class TangentSVM(Record):
 @takes_data
 @with_gradients
 def tangent_svm(
-    model: nn.Module, data: Data, *, norm: str = "global", max_constraints: int = 2000
+    model: nn.Module,
+    data: Data,
+    *,
+    norm: str = "global",
+    max_constraints: int = 2000,
+    scores: Choice | None = None,
 ) -> TangentSVM:
     """Solve the hard-margin support vector machine on the gradients of a net's own constraints.
 
@@ -73,6 +78,8 @@ def tangent_svm(
         The norm of the max-margin problem, as for `certify`.
     max_constraints : int, default 2000
         The number of constraints that take part; memory and time grow with its square.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

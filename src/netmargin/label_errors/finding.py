@@ -11,9 +11,9 @@ from ..core.arguments import check_path, check_seed
 from ..errors import DataError
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
-from ..nets.data import Data, as_arrays, takes_data
+from ..nets.data import Choice, Data, as_arrays, takes_data
 from ..nets.labels import ClassNames, Labels
-from ..nets.model import device_and_dtype, in_mode, scores
+from ..nets.model import count_outputs, device_and_dtype, in_mode
 from ..nets.named_inputs import NamedInputs
 from ..training import fingerprint, read_sample_margins
 from .calibration import (
@@ -38,6 +38,7 @@ def label_errors(
     class_names: Sequence[str] | None = None,
     groups=None,
     seed: int = 0,
+    scores: Choice | None = None,
 ) -> LabelErrors:
     """Find the labels to look at again: those that all other samples speak against.
 
@@ -74,6 +75,8 @@ def label_errors(
         False takes each sample alone.
     seed : int, default 0
         Seed of the choice of patches, of compared samples and of centres.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------
@@ -180,7 +183,7 @@ def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray,
         model = check_model(model)
         device, dtype = device_and_dtype(model)
         with in_mode(model, training=False), torch.no_grad():
-            outputs = scores(model, samples.X[:2].to(device, dtype)).shape[1]
+            outputs = count_outputs(model, samples.X[:2].to(device, dtype))
         Labels(outputs).encode(samples.y)
     y = samples.y.detach().cpu().to(torch.int64).numpy()
     values, classes = np.unique(y, return_inverse=True)

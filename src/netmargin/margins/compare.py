@@ -12,7 +12,7 @@ from ..core.arguments import check_count, check_flag
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
-from ..nets.data import Data, takes_data
+from ..nets.data import Choice, Data, takes_data
 from .comparison import Comparison, Difference
 from .intervals import (
     ERROR,
@@ -45,6 +45,7 @@ def compare(
     input_margins: bool = True,
     class_names: Sequence[str] | None = None,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> Comparison:
     """Compare several nets, or checkpoints of one, on the same data, and say which differences are
     real.
@@ -78,6 +79,8 @@ def compare(
         Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True
         Whether to show which net is measured, as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..core.arguments import check_count, check_flag, check_instance
 from ..core.records import Certainty, Row, Table, json_ready, number
 from ..core.saved_records import Record
-from ..nets.data import Data, open_model_and_data, takes_data
+from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, name_labels
 from ..nets.model import require_finite
 from ..nets.probabilities import Doubt
@@ -141,6 +141,7 @@ def input_margins(
     batch_size: int = 100,
     class_names: Sequence[str] | None = None,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> InputMargins:
     """Measure how far each input is from the decision boundary, to first order.
 
@@ -172,6 +173,8 @@ def input_margins(
         Names of the classes for tables, as for `measure`.
     progress : bool, default True
         Whether to show batches and time left as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

@@ -14,9 +14,9 @@ from ..core.arguments import check_choice, check_count, check_flag, check_instan
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
-from ..nets.data import Data, open_model_and_data, takes_data
+from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames
-from ..nets.model import scores
+from ..nets.model import scores as score
 from ..nets.probabilities import Doubt
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
@@ -37,6 +37,7 @@ def measure(
     input_margins: bool | InputMargins = False,
     statistics: str = "follow",
     class_names: Sequence[str] | None = None,
+    scores: Choice | None = None,
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
@@ -69,6 +70,9 @@ def measure(
     class_names : sequence of str or None, default None
         Names of the classes in the order of the class indices (of two classes, that of label -1 or
         0 first), which tables and summaries show in place of numbers.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, where it returns several: a key or an index, a tuple of
+        these, or a function of what it returns. By default the names, shapes and labels decide.
 
     Returns
     -------
@@ -123,8 +127,8 @@ def measure(
     check_choice("statistics", statistics, ("follow", "fixed"))
     names = ClassNames(class_names)
 
-    def score(x: Any) -> tuple[Tensor, Tensor]:
-        return differentiable_scores(model, x) if input_margins is True else (x, scores(model, x))
+    def compute_scores(x: Any) -> tuple[Tensor, Tensor]:
+        return differentiable_scores(model, x) if input_margins is True else (x, score(model, x))
 
     def begin(x: Any, outputs: Tensor, doubt: Doubt) -> Homogeneity:
         # The net is analysed on the first batch, the only inputs that are at hand for certain.
@@ -143,7 +147,7 @@ def measure(
         samples,
         batch_size,
         names,
-        score=score,
+        score=compute_scores,
         begin=begin,
         compute=compute,
         faults=homogeneity.warning if homogeneity else None,

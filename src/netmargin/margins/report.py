@@ -238,7 +238,7 @@ class MarginReport(Record):
         check_instance(
             "heldout", heldout, MarginReport, "what nm.measure(model, data) returned", optional=True
         )
-        return self._table(heldout).text()
+        return self._told(self._table(heldout)).text()
 
     def _table(self, heldout: "MarginReport | None" = None) -> Table:
         """The rows of `summary`."""

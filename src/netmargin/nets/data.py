@@ -9,13 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_count
-from ..errors import ArgumentError, DataError
+from ..core.saved_records import Record
+from ..errors import ArgumentError, DataError, NetmarginError
 from .accepted_models import check_model
 from .advice import STREAM_HINT, how_to_pair, why_no_data
 from .arrays import Arrays, check_batch, read_tensor
 from .model import device_and_dtype
 from .named_inputs import LABELS, NamedInputs, join_rows, map_tensors, simplify
+from .named_scores import name_scores
 from .row_order import in_order, require_same_order
+from .score_outputs import (
+    Choice as Choice,
+    OutputsError,
+    check_choice_of_scores,
+    hear_outputs,
+)
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -24,22 +32,65 @@ Data = tuple | Iterable | Arrays
 
 
 def takes_data(function: Function) -> Function:
-    """Let a public function say how to pass samples, where inputs and labels come one by one."""
-    kinds = inspect.signature(function).parameters.values()
+    """Let a public function say how to pass samples, where inputs and labels come one by one; and
+    read the scores that its argument `scores` names, or that labels decide on.
+
+    Records that it returns say which output of the net was read, where there were several.
+    """
+    signature = inspect.signature(function)
+    kinds = signature.parameters.values()
     places = [p.name for p in kinds if p.kind is p.POSITIONAL_OR_KEYWORD]
 
     @functools.wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
-        if len(given) > len(places) or not {"X", "y"}.isdisjoint(named):
+        if len(given) > len(places) or not {"X", "y"}.difference(places).isdisjoint(named):
             name = function.__qualname__.removesuffix(".__init__")
             shown = [place for place in places if place not in ("self", "heldout")]
             raise ArgumentError(
                 f"{name} takes inputs and labels as one pair:"
                 f" {name}({', '.join([*shown[:-1], '(X, y)'])}). Options are given by name."
             )
-        return function(*given, **named)
+        if (choice := check_choice_of_scores(named.pop("scores", None))) is not None:
+            given, named = _rename(given, named, choice=choice)
+        with hear_outputs() as heard:
+            found = call(given, named)
+        if heard and isinstance(found, Record):
+            found.say_scores("; ".join(heard))
+        return found
+
+    def call(given: tuple, named: dict[str, Any]) -> Any:
+        try:
+            return function(*given, **named)
+        except OutputsError as error:
+            arguments = signature.bind_partial(*given, **named).arguments
+            data = arguments.get("data", arguments.get("x"))
+            # What can be read only once has lost its first batch.
+            changes = None if hasattr(data, "__next__") else error.choose(_first_labels(data))
+            if changes is None:
+                raise
+        return call(*_rename(given, named, **changes))
+
+    def _rename(given: tuple, named: dict[str, Any], **changes: Any) -> tuple[tuple, dict]:
+        """The arguments with nets whose scores are read otherwise."""
+        nets = ("model", "models", "make_model", "subject")
+        return (
+            tuple(
+                name_scores(value, **changes) if name in nets else value
+                for name, value in zip(places, given, strict=False)
+            ),
+            {k: name_scores(v, **changes) if k in nets else v for k, v in named.items()},
+        )
 
     return cast(Function, checked)
+
+
+def _first_labels(data: Any) -> Tensor | None:
+    """All labels of data in memory, or those of the first batch; None where there are none."""
+    try:
+        samples = open_data(data)
+        return samples.y if isinstance(samples, Arrays) else next(_read_batches(samples))[1]
+    except (NetmarginError, StopIteration):
+        return None
 
 
 def open_model_and_data(

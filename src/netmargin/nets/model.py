@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -14,7 +15,8 @@ from .accepted_models import check_model, require_shapes
 from .advice import explain_forward_errors
 from .casts import following_casts, let_casts_follow
 from .named_inputs import arguments_of, map_tensors
-from .score_outputs import rows_of_scores, tensor_of_scores
+from .named_scores import LOG_ODDS, Sigmoids, read_outputs
+from .score_outputs import OutputsError, rows_of_scores, tensor_of_scores
 from .whole_tensors import are_finite, hold_nan
 
 _Function = TypeVar("_Function", bound=Callable)
@@ -23,14 +25,14 @@ _Function = TypeVar("_Function", bound=Callable)
 def call_net(net: Any, x: Any) -> Any:
     """What a net returns for x (a tensor, several, or inputs by name), which stays as it is.
 
-    Every forward pass goes through here or through `call_with`. Raises DataError or ModelError in
-    place of what the net raises.
+    It is the scores alone where these are named. Every forward pass goes through here or through
+    `call_with`. Raises DataError or ModelError in place of what the net raises.
     """
     with explain_forward_errors(x), following_casts(net):
         # The net may overwrite its inputs: it gets copies, through which derivatives go. They cost
         # 2 of 600 microseconds in a step of training on 100 digits.
         places, names = arguments_of(net, map_tensors(Tensor.clone, x))
-        return net(*places, **names)
+        return read_outputs(net, lambda: net(*places, **names))
 
 
 def scores(model: nn.Module, x: Any) -> Tensor:
@@ -61,9 +63,43 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
     }
     dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), None)
     given = arguments_of(model, map_tensors(Tensor.clone, x), dtype)
+    call = partial(torch.func.functional_call, model, places, *given, tie_weights=False)
     with following_casts(model, dtype):
-        found = torch.func.functional_call(model, places, *given, tie_weights=False)
-    return tensor_of_scores(found)
+        found = read_outputs(model, call)
+    return tensor_of_scores(found, _count_rows(x))
+
+
+def count_outputs(model: nn.Module, x: Any) -> int:
+    """The number of outputs of a net, of two samples: with batch statistics it has none of one.
+
+    Raises what `scores` and `require_scores_before_sigmoid` raise.
+    """
+    found = scores(model, x[:2])
+    require_scores_before_sigmoid(model, x, found)
+    return found.shape[1]
+
+
+def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> None:
+    """Raise OutputsError for a net whose only score, `found` for x, is what a sigmoid returned.
+
+    `takes_data` catches it, and lets the net be read before its sigmoid.
+    """
+    if found.numel() != _count_rows(x) or not bool(((found >= 0) & (found <= 1)).all()):
+        return
+    with torch.no_grad(), torch.random.fork_rng(), Sigmoids() as seen:
+        index = seen.made(tensor_of_scores(call_net(model, x), _count_rows(x)))
+    if index >= 0:
+        raise OutputsError(
+            "The model ends in a sigmoid, and the sign of a probability is no decision. Let forward"
+            " return what goes into it.",
+            lambda _: {"sigmoid": (index, seen.count), "said": LOG_ODDS},
+        )
+
+
+def _count_rows(x: Any) -> int | None:
+    """The number of samples of inputs of any kind; None for a single number."""
+    first = x if hasattr(x, "__len__") and not isinstance(x, tuple) else x[0]
+    return len(first) if getattr(first, "ndim", 1) else None
 
 
 def require_differentiable(model: nn.Module, x: Any, frozen: str = "") -> int:
@@ -80,6 +116,7 @@ def require_differentiable(model: nn.Module, x: Any, frozen: str = "") -> int:
         )
     with torch.enable_grad():
         outputs = scores(model, x[:2])
+        require_scores_before_sigmoid(model, x[:2], outputs.detach())
     if not outputs.requires_grad and trained:
         raise ModelError(
             "The model's outputs have no derivative in its parameters. Remove .detach(), .data,"

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ..errors import DataError, ModelError
+from .named_scores import read_outputs
 
 LABELS = ("labels", "label", "y", "target", "targets")
 """Keys of a dict that hold labels, in the order in which they are looked for."""
@@ -127,7 +128,7 @@ class SideBySide(nn.Module):
         shaped = zip(self._shapes.items(), parts, strict=True)
         named = NamedInputs({name: part.reshape(-1, *shape) for (name, shape), part in shaped})
         places, names = arguments_of(self.net, named, x.dtype)
-        return self.net(*places, **names)
+        return read_outputs(self.net, lambda: self.net(*places, **names))
 
 
 def as_one_tensor(model: nn.Module, x: Any) -> tuple[nn.Module, Tensor]:

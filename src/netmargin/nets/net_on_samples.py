@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .data import Data, batches, read_model_and_data
 from .labels import Labels
-from .model import float64_copy, scores
+from .model import count_outputs, float64_copy
 from .named_inputs import map_floating
 from .threads import work_of
 
@@ -51,9 +51,8 @@ class NetOnSamples:
     @cached_property
     def outputs(self) -> int:
         """C, the number of outputs of the net."""
-        # Of two samples, since a net with batch statistics has none of a single one.
         with torch.no_grad():
-            return scores(self.twin, self.first_inputs(2)).shape[1]
+            return count_outputs(self.twin, self.first_inputs(2))
 
     @property
     def work(self) -> float:

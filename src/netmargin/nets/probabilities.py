@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..core import logspace
-from .model import call_net
+from .model import call_net, require_scores_before_sigmoid
 from .score_outputs import tensor_of_scores
 
 _ROWS = 16
@@ -48,7 +48,9 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
     """Say of the scores of a batch x that they are probabilities, and what to pass instead.
 
     Only scores that are all in [0, 1], or all at most 0, cost a forward pass of a few samples.
+    Raises OutputsError for a net that is to be read before its sigmoid.
     """
+    require_scores_before_sigmoid(model, x[:_ROWS], outputs[:_ROWS])
     rows = logspace.as_float64(outputs[:_ROWS].detach())
     low, high = rows.min().item(), rows.max().item()
     if not (high <= 0 or (low >= 0 and high <= 1)):

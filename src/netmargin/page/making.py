@@ -12,7 +12,7 @@ from ..core.arguments import check_path
 from ..core.files import write_atomically
 from ..core.records import short_repr
 from ..errors import ArgumentError
-from ..nets.data import Data, takes_data
+from ..nets.data import Choice, Data, takes_data
 from .about import list_terms
 from .change import write_change
 from .classes import write_classes
@@ -79,6 +79,7 @@ def page(
     class_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     texts: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    scores: Choice | None = None,
 ) -> PageFile:
     """Write a file to open in a browser: all that is known of one net, or of several side by side.
 
@@ -113,6 +114,8 @@ def page(
     texts : sequence of str, pair of them, or None, default None
         The texts of the samples, where the inputs are tokens: those of `data`, or with held-out
         data the pair of those of `data` and of `heldout`.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

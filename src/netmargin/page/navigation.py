@@ -20,11 +20,13 @@ _ABSENT = {
 
 
 def describe_net(facts: Facts) -> str:
-    """One line of architecture and data."""
+    """One line of architecture and data, and of the output that was read among several."""
     parts = [f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits]
     if facts.model is not None:
         weights = sum(p.numel() for p in facts.model.parameters())
         parts = [type(facts.model).__name__, plural(weights, "parameter"), *parts]
+    if facts.homogeneity is not None and facts.homogeneity.scores_from:
+        parts.append(f"scores: {facts.homogeneity.scores_from}")
     return ", ".join(parts)
 
 

@@ -11,7 +11,7 @@ from ..core.arguments import check_choice, check_count, check_flag, check_number
 from ..errors import DataError
 from ..margins import measure
 from ..nets.arrays import Arrays
-from ..nets.data import Data, read_model_and_data, takes_data
+from ..nets.data import Choice, Data, read_model_and_data, takes_data
 from ..nets.forward_faults import SAMPLES, require_no_faults
 from ..nets.model import with_gradients
 from ..nets.named_inputs import as_one_tensor
@@ -41,6 +41,7 @@ def robustness(
     time_limit: float | None = None,
     batch_size: int = 100,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> RobustnessReport:
     """Find how far each sample is from the nearest misclassified input, bounded from both sides.
 
@@ -93,6 +94,8 @@ def robustness(
         Samples that go through the net, or are attacked, at once.
     progress : bool, default True
         Whether to show batches and time left as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

@@ -6,7 +6,7 @@ from torch import nn
 
 from ..core.arguments import check_choice, check_number
 from ..losses import Loss, as_loss
-from ..nets.data import Data, as_arrays, takes_data
+from ..nets.data import Choice, Data, as_arrays, takes_data
 from ..nets.model import with_gradients
 from .following import RegularizationPath, follow_path
 from .objective import MarginObjective
@@ -26,6 +26,7 @@ def regularization_path(
     iterations: int = 100,
     seed: int = 0,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> RegularizationPath:
     """Minimize L_lambda = mean_n l(q_n) + lambda ||theta||^r along falling lambda.
 
@@ -60,6 +61,8 @@ def regularization_path(
         Seed of the first start; the next ones have the next numbers.
     progress : bool, default True
         Whether to show lambda, the objective and the best start as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

@@ -23,7 +23,7 @@ from ..core.progress import Progress
 from ..errors import ArgumentError, DataError, Interrupted, OutOfMemoryError
 from ..losses import Loss, as_loss
 from ..nets.arrays import Arrays
-from ..nets.data import Data, open_model_and_data, takes_data
+from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.model import with_gradients
 from ..nets.shared import processes_sharing
 from ..nets.threads import fitting_threads, work_of
@@ -59,6 +59,7 @@ def train(
     resume: str = "auto",
     record_margins: bool = False,
     progress: bool = True,
+    scores: Choice | None = None,
 ) -> History:
     """Train a net in place and get its margins after every epoch, also at losses of 1e-800.
 
@@ -104,6 +105,8 @@ def train(
         for `nm.label_errors(data, run=folder)`. Takes a `checkpoint_dir`, and data that are a pair.
     progress : bool, default True
         Whether to show loss, margin and time left as they come.
+    scores : str, int, tuple, function or None, default None
+        Which output of a net is its scores, as for `measure`.
 
     Returns
     -------

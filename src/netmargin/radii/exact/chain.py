@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ...nets.model import call_net
+from ...nets.model import scores
 from ..products import SMALLEST_NORMAL
 from .follow_net import follow_net
 from .quadratics import share
@@ -102,7 +102,7 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
     """
     with torch.no_grad():
         affines, slopes = follow_net(net, x)
-        theirs = call_net(net, x).reshape(len(x), -1).cpu().numpy()
+        theirs = scores(net, x).cpu().numpy()
     bits = _MOST_BITS // len(affines)
     weights, weight_errors, biases, bias_errors = zip(
         *(
