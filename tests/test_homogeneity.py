@@ -194,7 +194,8 @@ CASES = {
         lambda: Custom(lambda m, x: m.a(x).relu() @ m.a.weight, a=linear(5, 4)), VECTOR, HOMOGENEOUS, 2, {"a": 2}
     ),
     "weight normalization": Case(
-        lambda: nn.utils.parametrizations.weight_norm(linear(5, 3)), VECTOR, HOMOGENEOUS, 1, {"parametrizations.weight": 1}
+        lambda: nn.utils.parametrizations.weight_norm(linear(5, 3)), VECTOR, MULTI, 1,
+        {"parametrizations.weight.original0": 1, "parametrizations.weight.original1": 0},
     ),
     "custom forward with control flow": Case(
         lambda: Custom(
@@ -392,7 +393,9 @@ def test_who_holds_statistics_fixed_refuses_such_nets():
         with pytest.raises(nm.NotHomogeneousError, match=r"held fixed.*'1': fold these"):
             refuse(model, (VECTOR, y))
     folded = nn.Sequential(fuse_linear_bn_eval(model.eval()[0], model[1]), *model[2:])
-    assert nm.certify(folded, (VECTOR, y)).order == 2
+    with pytest.raises(nm.NotHomogeneousError, match="Held fixed, .*: '0.bias'"):
+        nm.certify(folded, (VECTOR, y))  # torch makes a bias that requires no gradient
+    assert nm.certify(folded.requires_grad_(True), (VECTOR, y)).order == 2
     assert nm.certify(model, (VECTOR, y), norm="partial").order == 2
 
 

@@ -75,11 +75,9 @@ class FlowField:
         twin = scored.twin
         self._twin, self._x, self._y = twin, scored.x, scored.y
         self._loss, self._metric = loss, metric
-        self.trained = {n: p for n, p in twin.named_parameters() if p.requires_grad}
+        self.trained = dict(twin.named_parameters())
         self._sizes = [p.numel() for p in self.trained.values()]
-        self._fixed = {
-            n: p.detach() for n, p in twin.named_parameters() if n not in self.trained
-        } | dict(twin.named_buffers())
+        self._fixed = dict(twin.named_buffers())
         start = self.flat().detach()
         self._least = _LEAST_NORM_SHARE * torch.linalg.vector_norm(start).item()
         self.evaluations = 0

@@ -13,6 +13,7 @@ from ..errors import DivergenceError, NotHomogeneousError
 from ..losses import Exponential
 from ..margins import make_report, measure
 from ..nets.accepted_models import check_model
+from ..nets.counted_weights import hold_frozen_weights
 from ..nets.data import Choice, Data, takes_data
 from ..nets.model import with_gradients
 from ..nets.net_on_samples import NetOnSamples
@@ -103,6 +104,7 @@ def gradient_descent(
     model = check_model(model)
     scored, loss = NetOnSamples(model, data), Exponential()
     twin = scored.twin
+    hold_frozen_weights(twin, "no descent")
     homogeneity = measure(twin, scored.samples, loss=loss, statistics="fixed").homogeneity
     if not homogeneity.whole or homogeneity.ignored:
         kind = f"This one is {homogeneity.kind}."

@@ -13,6 +13,7 @@ from ..core import logspace
 from ..core.progress import Progress
 from ..losses import Loss
 from ..margins import make_report, measure
+from ..nets.counted_weights import hold_frozen_weights
 from ..nets.data import Data
 from ..nets.model import require_differentiable
 from ..nets.net_on_samples import NetOnSamples
@@ -86,10 +87,11 @@ class FlowRun(ABC):
     ):
         self.scored, self.loss = NetOnSamples(model, data), loss
         self.twin = self.scored.twin
+        hold_frozen_weights(self.twin, "no flow")
         self.homogeneity = measure(
             self.twin, self.scored.samples, loss=loss, statistics="fixed"
         ).homogeneity
-        require_differentiable(self.twin, self.scored.first_inputs(2), "no flow")
+        require_differentiable(self.twin, self.scored.first_inputs(2))
         self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
         self.levels = sorted(levels, reverse=True)

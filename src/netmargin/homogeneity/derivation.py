@@ -135,7 +135,13 @@ class Derivation:
         """Unions of layers that can each be scaled on their own, by name; each as its scaling."""
         # Start with single layers, and merge those that a constraint ties together, until none
         # does. A merged part may meet the constraint that its pieces did not.
-        parts = {layer: dict.fromkeys(own, 1) for layer, own in layers_of(scaled).items()}
+        parts: dict[str, dict[str, int]] = {}
+        for layer, own in layers_of(scaled).items():
+            # What a layer is invariant to, such as the direction of a weight beside its length, is
+            # not scaled with the rest of it.
+            rest = [n for n in own if n not in self._without_effect] or own
+            parts[layer] = dict.fromkeys(rest, 1)
+            parts |= {n: {n: 1} for n in own if n not in rest}
         changed = True
         while changed:
             changed = False
@@ -145,6 +151,12 @@ class Derivation:
                     parts[" + ".join(tied)] = {n: 1 for name in tied for n in parts.pop(name)}
                     changed = True
         return parts
+
+    @cached_property
+    def _without_effect(self) -> set[str]:
+        """The parameters that change nothing where each of them alone is multiplied."""
+        felt = [self.degree, *(c.difference for c in self._binding)]
+        return {n for n in self.names if not any(d.exponents.get(n) for d in felt)}
 
     def _partial(self, conditions: Conditions) -> Mapping[str, Exponent]:
         """Find the parameters of largest order in which the net is homogeneous, and all else that
@@ -169,6 +181,8 @@ def layers_of(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Group parameter names by layer: layer -> the names of its parameters, in the order given."""
     layers: dict[str, tuple[str, ...]] = {}
     for name in names:
-        layer = name.rpartition(".")[0] or name
+        # torch.nn.utils.parametrize keeps what it computes a weight from one level below.
+        kept = f".{name}".partition(".parametrizations.")
+        layer = (kept[0][1:] if kept[1] else name.rpartition(".")[0]) or name
         layers[layer] = (*layers.get(layer, ()), name)
     return layers

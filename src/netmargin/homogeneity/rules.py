@@ -19,7 +19,7 @@ from .trace import Trace
     "relu", "leaky_relu", "rrelu_with_noise", "abs", "neg", "positive", "native_dropout",
     # Reductions, norms included.
     "sum", "mean", "nansum", "amax", "amin", "cumsum", "trace", "median", "linalg_vector_norm",
-    "std", "sort", "topk",
+    "norm", "std", "sort", "topk",
     # Pools, upsampling, padding.
     "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d",
     "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d",

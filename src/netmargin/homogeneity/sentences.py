@@ -31,8 +31,8 @@ def describe_fixed_statistics(layers: Sequence[str]) -> str:
     return (
         "Differentiated with the stored statistics held fixed, the net is not homogeneous in what"
         f" comes before {', '.join(map(repr, layers[:_SHOWN]))}{more}: fold these normalizations"
-        " into the layers before them (torch.nn.utils.fusion), or use nn.GroupNorm, which stores"
-        " nothing."
+        " into the layers before them (torch.nn.utils.fusion, then requires_grad_(True)), or use"
+        " nn.GroupNorm, which stores nothing."
     )
 
 

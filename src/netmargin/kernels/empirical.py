@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from ..core.arguments import check_count
-from ..errors import ArgumentError, ModelError
+from ..errors import ArgumentError
 from ..nets.arrays import as_inputs
+from ..nets.counted_weights import hold_frozen_weights
 from ..nets.data import Choice, open_model_and_inputs, takes_data
 from ..nets.forward_faults import require_no_faults
 from ..nets.gradients import SampleGradients, StoredGradients
@@ -68,11 +69,7 @@ def empirical_ntk(
         _, X2 = open_model_and_inputs(model, X2)
     twin = float64_copy(model)
     output = check_count("output", output, at_least=0)
-    names = [name for name, p in twin.named_parameters() if p.requires_grad]
-    if not names:
-        raise ModelError(
-            "The model has no parameters that require gradients, so it has no tangent kernel."
-        )
+    hold_frozen_weights(twin, "no tangent kernel")
 
     def prepare(inputs, name: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs as the net takes them, and weights (n, C) that pick the one output."""
@@ -89,6 +86,6 @@ def empirical_ntk(
         return x, weights
 
     left = prepare(X, "X")
-    source = SampleGradients(twin, names, left[0])
+    source = SampleGradients(twin, dict(twin.named_parameters()), left[0])
     right = None if X2 is None else StoredGradients(source, *prepare(X2, "X2"))
     return StoredGradients(source, *left).inner(right).cpu().numpy()

@@ -86,7 +86,8 @@ class Constraints:
         source : of random changes of all numbers, by which rounding is measured.
         samples : of these only.
         """
-        point = {n: change(p.detach(), source) for n, p in self._parameters.items()}
+        named = self._parameters | dict(self.twin.named_buffers())
+        point = {n: change(p.detach(), source) for n, p in named.items()}
         found = []
         with torch.no_grad():
             for x, y in self.scored.batches(self.batch_size, samples):
@@ -251,15 +252,10 @@ class Constraints:
     def _pull_back(self, parts) -> Vector:
         """Sum the gradients of outputs times cotangents, given in pairs, over batches."""
         free = [self._parameters[n] for n in self.names]
-        flags = [p.requires_grad for p in free]  # as they were, to be restored
         total = {n: torch.zeros_like(self._parameters[n]) for n in self.names}
-        for p in free:
-            p.requires_grad_(True)
         for outputs, cotangent in parts:
             found = torch.autograd.grad(outputs, free, cotangent, allow_unused=True)
             for name, gradient in zip(self.names, found, strict=True):
                 if gradient is not None:
                     total[name] += gradient
-        for p, flag in zip(free, flags, strict=True):
-            p.requires_grad_(flag)
         return total

@@ -10,6 +10,7 @@ from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
 from ..margins import MarginReport, measure
+from ..nets.counted_weights import hold_frozen_weights
 from ..nets.data import Data
 from ..nets.forward_faults import SAMPLES, require_no_faults
 from ..nets.model import require_differentiable
@@ -50,6 +51,7 @@ class Problem:
     ):
         scored, self.loss = NetOnSamples(model, data), loss
         twin, first = scored.twin, scored.first_inputs(SAMPLES)
+        frozen = hold_frozen_weights(twin, "no max-margin problem")
         require_no_faults(twin, first)
         require_differentiable(twin, first)
         report = measure(twin, scored.samples, loss=loss, batch_size=batch_size, statistics="fixed")
@@ -59,7 +61,8 @@ class Problem:
         except NotHomogeneousError as error:
             # No training cures that, so it is said first, and a negative margin with it.
             besides = f"\nBesides, {_explain_not_separated(report)}." if report.q_min <= 0 else ""
-            raise NotHomogeneousError(f"{error}{besides}") from None
+            held = f"\nHeld fixed, as it requires no gradient: {frozen[0]!r}." if frozen else ""
+            raise NotHomogeneousError(f"{error}{held}{besides}") from None
         if report.q_min <= 0:
             raise NotSeparatedError(
                 f"{_explain_not_separated(report)}, so no multiple of the net is feasible. "

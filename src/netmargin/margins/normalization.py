@@ -8,6 +8,7 @@ from torch import nn
 
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity
+from ..nets.counted_weights import effective_weights
 from ..nets.whole_tensors import euclidean_norm
 from .blockers import group_blockers
 from .quasi import log_quasi_norm
@@ -71,7 +72,7 @@ def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
 
 def _squares(model: nn.Module) -> dict[str, float]:
     """The squared norm of every parameter. Raises ModelError where one is not finite."""
-    norms = {name: euclidean_norm(p) for name, p in model.named_parameters()}
+    norms = {name: euclidean_norm(weight) for name, weight in effective_weights(model)}
     squares = {name: norm * norm for name, norm in norms.items()}
     for name, square in squares.items():
         if not math.isfinite(square):

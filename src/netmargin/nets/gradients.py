@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
+from ..core.memory import is_of_memory
 from ..core.records import short_repr
-from ..errors import DataError, ModelError
 from .advice import explain_forward_errors
 from .dense_layers import find_dense_layers, shift_outputs
 from .model import call_with
@@ -144,14 +145,14 @@ class SampleGradients:
         parameters = dict(twin.named_parameters())
         width = sum(parameters[n].numel() for n in self._explicit)
         width += sum(sum(parameters[f"{layer}.weight"].shape) for layer in self._dense)
-        self.width = width
+        self.width, self._one_by_one = width, False
         at_once = min(_NUMBERS_AT_ONCE // width, _SAMPLES_AT_ONCE)
         self.chunk = max(1, int(min(share, 1.0) * at_once))
 
     def __call__(self, x: Any, weights: Tensor) -> Gradients:
         """Return the gradients of weights_k . Phi(x_k) for K samples x and weights (K, C).
 
-        Raises ModelError where the net cannot be differentiated sample by sample.
+        Raises ModelError or DataError where the net cannot be differentiated sample by sample.
         """
         parameters = dict(self._twin.named_parameters())
         explicit = {n: parameters[n].detach() for n in self._explicit}
@@ -171,20 +172,22 @@ class SampleGradients:
                 output = call_with(self._twin, free | fixed, x[None]).reshape(-1)
             return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
 
+        alone = torch.func.grad(score, argnums=(0, 1), has_aux=True)
         # vmap runs the backward passes of all samples as one: no loop over samples in Python.
-        gradient = torch.func.vmap(
-            torch.func.grad(score, argnums=(0, 1), has_aux=True), in_dims=(None, None, 0, 0)
-        )
-        try:
+        together = torch.func.vmap(alone, in_dims=(None, None, 0, 0))
+        if not self._one_by_one:
+            try:
+                (rows, outgoing), incoming = together(explicit, added, x, weights)
+            # Recurrent layers, .item(), or writing to tensors that forward makes: vmap refuses them
+            # in words of its own, and one sample after the other may pass.
+            except Exception as error:
+                if is_of_memory(error):
+                    raise
+                self._one_by_one = True
+        if self._one_by_one:
             with explain_forward_errors(x):
-                (rows, outgoing), incoming = gradient(explicit, added, x, weights)
-        except DataError as error:
-            # One batch of these inputs has passed before: it is the differentiation that fails.
-            raise ModelError(
-                f"Gradients sample by sample failed: {error.__cause__}. Data-dependent Python"
-                " control flow and .item() in forward are usual causes; remove them for"
-                " certification."
-            ) from error
+                parts = [alone(explicit, added, x[k], weights[k]) for k in range(len(x))]
+            (rows, outgoing), incoming = tree_map(lambda *each: torch.stack(each), *parts)
         count = len(x)
         flat = [rows[n].reshape(count, -1) for n in self._explicit]
         factors = tuple(

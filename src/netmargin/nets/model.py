@@ -14,6 +14,7 @@ from ..errors import ModelError
 from .accepted_models import check_model, require_shapes
 from .advice import explain_forward_errors
 from .casts import following_casts, let_casts_follow
+from .counted_weights import clear_masked_weights
 from .named_inputs import arguments_of, map_tensors
 from .named_scores import LOG_ODDS, Sigmoids, read_outputs
 from .score_outputs import OutputsError, rows_of_scores, tensor_of_scores
@@ -64,8 +65,16 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
     dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), None)
     given = arguments_of(model, map_tensors(Tensor.clone, x), dtype)
     call = partial(torch.func.functional_call, model, places, *given, tie_weights=False)
-    with following_casts(model, dtype):
-        found = read_outputs(model, call)
+    # What hooks and forwards write, such as the `weight` of nn.utils.weight_norm, was made of the
+    # tensors given here: the net gets back what it had.
+    written = [(vars(module), dict(vars(module))) for module in model.modules()]
+    try:
+        with following_casts(model, dtype):
+            found = read_outputs(model, call)
+    finally:
+        for attributes, before in written:
+            attributes.clear()
+            attributes.update(before)
     return tensor_of_scores(found, _count_rows(x))
 
 
@@ -182,6 +191,7 @@ def float64_copy(model: nn.Module) -> nn.Module:
         ) from error
     twin = twin.double().eval()
     let_casts_follow(twin)
+    clear_masked_weights(twin)
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
 

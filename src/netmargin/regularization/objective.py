@@ -14,6 +14,7 @@ from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import measure
 from ..nets.arrays import Arrays
+from ..nets.counted_weights import hold_frozen_weights
 from ..nets.gates import Gates, SmoothedReLUs
 from ..nets.model import require_differentiable, scores
 from ..nets.net_on_samples import NetOnSamples
@@ -46,14 +47,14 @@ class RegularizedObjective(ABC):
     def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
         self.scored, self._r = NetOnSamples(model, data), r
         self.twin = self.scored.twin
-        self.parameters = [p for p in self.twin.parameters() if p.requires_grad]
+        hold_frozen_weights(self.twin, "nothing to regularize")
+        self.parameters = list(self.twin.parameters())
         self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
         self._x = self.scored.x
-        require_differentiable(self.twin, self._x, "nothing to regularize")
+        require_differentiable(self.twin, self._x)
         homogeneity = analyse(self.twin, self._x, statistics="fixed")
         whole = homogeneity.whole and not homogeneity.ignored
-        moves = len(self.parameters) == len(list(self.twin.parameters()))
-        self._order = float(homogeneity.order) if whole and moves and homogeneity.order else None
+        self._order = float(homogeneity.order) if whole and homogeneity.order else None
         # Nets without ReLUs need no smoothing.
         with torch.no_grad(), Gates() as gates:
             scores(self.twin, self._x[:1])
