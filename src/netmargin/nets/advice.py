@@ -33,18 +33,6 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
         " it with torch operations only.",
     ),
     (
-        r"data-dependent control flow|vmap.*\.item\(\)|\.item\(\) on a Tensor",
-        ModelError,
-        "Its forward decides by values (if, .item()), which cannot be followed sample by sample."
-        " Write it with torch.where.",
-    ),
-    (
-        r"called random operation",
-        ModelError,
-        "Its forward draws random numbers in evaluation mode. Use nn.Dropout, or `if"
-        " self.training:` around the noise.",
-    ),
-    (
         r"missing \d+ required|takes \d+ positional|unexpected keyword",
         ModelError,
         "netmargin calls model(x) with one tensor. Wrap it: class OneInput(torch.nn.Module), whose"
