@@ -18,6 +18,7 @@ from ..nets.model import (
     require_finite,
     require_scores_before_sigmoid,
 )
+from ..nets.score_outputs import zero_absent
 from . import normalization_rules, rules, sum_rules  # noqa: F401  (register their rules)
 from .answer import Homogeneity
 from .degree import CONSTANT, AnyDegree, Degree, Unknown
@@ -168,7 +169,7 @@ def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree, str
                 with explain_forward_errors(x):
                     call_with(model, buffers, x)
                 raise
-            if not torch.isfinite(outputs).all():
+            if not torch.isfinite(zero_absent(outputs)).all():
                 raise ModelError(
                     "The model's outputs hold NaN or infinite values on finite inputs. Check its"
                     " weights."

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..nets.model import call_with, device_and_dtype
 from ..nets.named_inputs import map_floating
+from ..nets.score_outputs import zero_absent
 from ..nets.whole_tensors import euclidean_norm
 from .degree import Degree, Epsilon
 from .float64_mode import NegligibleEpsilons
@@ -118,7 +119,8 @@ class ScalingProbe:
         try:
             with torch.no_grad(), torch.random.fork_rng(), following, mode:
                 torch.manual_seed(self._seed)
-                return call_with(self._model, {**self._parameters, **buffers}, self._x)
+                found = call_with(self._model, {**self._parameters, **buffers}, self._x)
+                return zero_absent(found)
         finally:
             for name, factor in factors.items():
                 self._parameters[name].mul_(1 / factor)

@@ -90,7 +90,7 @@ class Trace:
                     value.is_floating_point()
                     and not value.is_sparse
                     and value.numel() > 0
-                    and not bool(value.any())
+                    and not bool(value[value.isfinite()].any())  # infinite ones are masks
                 )
                 self.record(value, ZERO if zero else CONSTANT)
             return self.degrees[storage]

@@ -256,8 +256,11 @@ class ConstraintSearch:
             for part in constraints.slopes(residual, dtype, source, samples):
                 gaps, finite = part.gaps, torch.isfinite(part.gaps)
                 ratio = torch.where(finite, part.slopes / (problem.order * gaps), -math.inf)
-                # Every sample has gaps to all classes but its own: more infinite ones overflowed.
-                if finite.sum() < len(gaps) * max(gaps.shape[1] - 1, 1) or ratio.isnan().any():
+                # Every sample has gaps to all classes that it is offered but its own: more infinite
+                # ones overflowed.
+                absent = constraints.absent[part.samples if samples is None else samples].sum()
+                least = len(gaps) * max(gaps.shape[1] - 1, 1) - absent
+                if finite.sum() < least or ratio.isnan().any():
                     ratio = torch.full_like(ratio, math.inf)
                 yield part, ratio
 

@@ -4,7 +4,9 @@ Everything is computed by a float64 copy of the net, in batches.
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from ..nets.gradients import Gradients, SampleGradients, StoredGradients
 from ..nets.model import call_net, call_with, scores
 from ..nets.named_inputs import map_floating
 from ..nets.net_on_samples import NetOnSamples
+from ..nets.score_outputs import zero_absent
 from ..nets.shared import is_own_batch, join_shares
 from .constraint_subset import ConstraintSubset
 from .rounding import change
@@ -64,8 +67,20 @@ class Constraints:
 
     @property
     def count(self) -> int:
-        """The number of constraints: n (C - 1) for C classes."""
-        return len(self.scored) * max(self.outputs - 1, 1)
+        """The number of constraints: n (C - 1) for C classes, less those of absent classes."""
+        return len(self.scored) * max(self.outputs - 1, 1) - int(self.absent.sum())
+
+    @cached_property
+    def absent(self) -> Tensor:
+        """How many classes have the score minus infinity for each sample, (N,).
+
+        0 where the net with absolute weights overflows, as sums of theirs might, too.
+        """
+        sums = self.term_sizes()
+        with torch.no_grad():
+            given = self.scored.batches(self.batch_size)
+            found = [(scores(self.twin, x) == -math.inf).sum(1) for x, _ in given]
+        return torch.cat(found).where(sums > 0, 0)
 
     @property
     def point(self) -> Vector:
@@ -92,7 +107,8 @@ class Constraints:
         with torch.no_grad():
             for x, y in self.scored.batches(self.batch_size, samples):
                 outputs = self._scores_at(point, change(x, source))
-                found.append((score_gaps(outputs, y).amin(1), outputs.abs().amax(1)))
+                sizes = zero_absent(outputs).abs().amax(1)
+                found.append((score_gaps(outputs, y).amin(1), sizes))
         return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
 
     def term_sizes(self) -> Tensor:
@@ -111,7 +127,7 @@ class Constraints:
         with torch.no_grad():
             for x, _ in self.scored.batches(self.batch_size):
                 outputs = self._scores_at(point, map_floating(torch.abs, x))
-                found.append(outputs.abs().amax(1))
+                found.append(zero_absent(outputs).abs().amax(1))
         return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
 
     def _scores_at(self, point: Vector, x: Any) -> Tensor:
@@ -162,7 +178,7 @@ class Constraints:
                 slice(start, start + len(x)),
                 score_gaps(value, y),
                 score_gaps(slope, y).nan_to_num(posinf=0.0),
-                value.abs().amax(1, keepdim=True),
+                zero_absent(value).abs().amax(1, keepdim=True),
                 slope.abs().amax(1, keepdim=True),
             )
 
@@ -209,7 +225,7 @@ class Constraints:
         with torch.no_grad():
             given = self.scored.batches(self.batch_size, chosen.samples)
             parts = [scores(self.twin, x) for x, _ in given]
-            return (torch.cat(parts) * self._weights(chosen)).sum(1)
+            return (zero_absent(torch.cat(parts)) * self._weights(chosen)).sum(1)
 
     def gradients(self, chosen: ConstraintSubset) -> "StoredGradients":
         """The gradients of some constraints, stored if they fit, and else computed when needed."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
-from ..errors import NonFiniteOutputError
+from ..errors import DataError, NonFiniteOutputError
 from ..nets.whole_tensors import are_finite
 
 
@@ -44,13 +44,27 @@ def class_indices(y: Tensor, outputs: int) -> Tensor:
     return (y > 0).long().cpu() if outputs == 1 else y.cpu()
 
 
-def require_finite_margins(soft: Tensor, *, measured: int) -> None:
-    """Raise NonFiniteOutputError for the first margin of a batch that is NaN or infinite.
+def require_finite_margins(soft: Tensor, outputs: Tensor, y: Tensor, *, measured: int) -> None:
+    """Raise NonFiniteOutputError for the first soft margin of a batch that is NaN or infinite.
 
-    `measured` is the number of samples before this batch, so that the message names the sample.
+    DataError where that is because the label, or every class but it, has the score -infinity: such
+    classes are not offered. `measured` counts the samples before this batch, for the message.
     """
-    if not are_finite(soft):
-        first = measured + int(torch.nonzero(~torch.isfinite(soft))[0, 0])
-        raise NonFiniteOutputError(
-            f"The model's outputs are NaN or infinite on sample {first}. Check its weights."
-        )
+    if are_finite(soft):
+        return
+    row = int(torch.nonzero(~torch.isfinite(soft))[0, 0])
+    sample, offered = f"sample {measured + row}", outputs[row] > -math.inf
+    if outputs.shape[1] > 1 and not bool((outputs[row].isnan() | (outputs[row] == math.inf)).any()):
+        if not offered[y[row]]:
+            raise DataError(
+                f"The label of {sample} is {int(y[row])}, a class that the model does not offer it:"
+                " its score is minus infinity. Leave such samples out, or recode them."
+            )
+        if offered.sum() == 1:
+            raise DataError(
+                f"The model offers {sample} one class alone, and no rival: all other scores are"
+                " minus infinity. Leave such samples out."
+            )
+    raise NonFiniteOutputError(
+        f"The model's outputs are NaN or infinite on {sample}. Check its weights."
+    )

@@ -89,7 +89,7 @@ def pass_over(
                         labels = Labels(outputs.shape[1])
                     targets = labels.encode(y).to(outputs.device)
                     hard, soft = margins(outputs, targets)
-                    require_finite_margins(soft, measured=measured)
+                    require_finite_margins(soft, outputs, targets, measured=measured)
                     measured += len(soft)
                     if is_own_batch(index):
                         classes = class_indices(targets, outputs.shape[1])

@@ -3,6 +3,7 @@ there are none.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -155,6 +156,11 @@ def find_scores(outputs: Any, n: int | None) -> Part:
     found = (fitting or parts)[0]
     tell_outputs(f"{found.code} of the net's outputs")
     return found
+
+
+def zero_absent(outputs: Tensor) -> Tensor:
+    """Scores with 0 in place of minus infinity, the score of a class that is not offered."""
+    return outputs.masked_fill(outputs == -math.inf, 0.0)
 
 
 def _choose_by_classes(parts: Sequence[Part], y: Tensor | None) -> dict | None:

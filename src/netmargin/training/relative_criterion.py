@@ -126,7 +126,7 @@ class RelativeLoss(nn.Module):
             self._labels = Labels(outputs.shape[1])
         targets = self._labels.encode(y.reshape(-1)).to(outputs.device)
         soft = margins(outputs.detach(), targets)[1]
-        require_finite_margins(soft, measured=0)
+        require_finite_margins(soft, outputs, targets, measured=0)
         log_sum = log_loss(self.loss, outputs, targets)
         log_mean = log_sum - math.log(len(y))
         self.log_loss = log_mean.item()
