@@ -330,11 +330,10 @@ ROWS = {
         hard(solvers.linear_max_margin, norm="l1"),
         degree=1,
         contradicted=0.0,
-        interrupted=("netmargin.solvers.linear_search.linprog",),
+        interrupted=("netmargin.solvers.columns.simplex.Simplex.run",),
         attains=of_unit_weights(1),
         proof=lambda s, X, y: float(np.abs(y * s.dual @ X).max()),
         rotates=False,
-        timed=False,
     ),
     "linear_max_margin, l2": Row(
         hard(solvers.linear_max_margin, norm="l2"),
@@ -343,7 +342,6 @@ ROWS = {
         interrupted=PROGRAM,
         attains=of_unit_weights(2),
         proof=lambda s, X, y: float(np.linalg.norm(y * s.dual @ X)),
-        timed=False,
     ),
     "narrow_max_margin": Row(
         hard(solvers.narrow_max_margin, width=2),

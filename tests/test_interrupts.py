@@ -10,6 +10,8 @@ import importlib
 import os
 import re
 import signal
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +24,12 @@ from torch import nn
 
 import netmargin as nm
 from netmargin import solvers, twolayer
-from netmargin.core.interrupts import Termination
+from netmargin.core import cone_program
+from netmargin.core.interrupts import Termination, run_apart
 from netmargin.papers import chizat_bach, two_homogeneity, wei_2018
 from netmargin.papers.ledger.verification import verify
 from netmargin.result import Status
+from netmargin.solvers.columns.simplex import Simplex
 from tests.docs_blocks import ROOT
 
 X = np.array([[2.0, 1.0], [-1.0, -2.0], [1.5, -0.2], [0.3, -2.0], [-2.0, 0.4], [0.6, 2.0]])
@@ -557,3 +561,57 @@ def test_a_second_sigterm_does_not_break_what_ends_after_the_first():
     ):
         work()
     assert ended == ["cleaned up"]
+
+
+@pytest.mark.parametrize("at_optimum", [False, True])
+def test_ctrl_c_ends_a_linear_program_and_keeps_what_it_has_reached(at_optimum, monkeypatch):
+    """The signal comes while the compiled program runs, which no handler of Python ends."""
+    run = Simplex.run
+
+    def slow(program):
+        if at_optimum:
+            run(program)
+        os.kill(os.getpid(), signal.SIGINT)
+        while program.getOptionValue("time_limit")[1] > 0:  # until it is told to end
+            time.sleep(1e-3)
+
+    whole = solvers.linear_max_margin(X, Y, norm="l1")
+    monkeypatch.setattr(Simplex, "run", slow)
+    found = solvers.linear_max_margin(X, Y, norm="l1")
+    assert found.status is Status.INTERRUPTED
+    assert found.margin <= whole.margin <= whole.upper_bound <= found.upper_bound
+    assert (found.margin == pytest.approx(whole.margin, rel=1e-9)) is at_optimum
+
+
+def test_ctrl_c_ends_a_cone_program(monkeypatch):
+    class Solver:
+        def __init__(self, *_):
+            self.told = threading.Event()
+
+        def set_termination_callback(self, callback):
+            def watch():
+                while not callback(None):
+                    time.sleep(1e-3)
+                self.told.set()
+
+            threading.Thread(target=watch, daemon=True).start()
+
+        def solve(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            assert self.told.wait(60)
+
+    monkeypatch.setattr(cone_program.clarabel, "DefaultSolver", Solver)
+    found = solvers.linear_max_margin(X, Y)
+    assert found.status is Status.INTERRUPTED
+    assert 0 <= found.margin < found.upper_bound < np.inf
+
+
+def test_a_program_apart_hands_on_its_answer_and_its_errors():
+    assert run_apart(lambda: 3, list) == 3
+    with pytest.raises(ZeroDivisionError):
+        run_apart(lambda: 1 / 0, list)
+    seen = []
+    worker = threading.Thread(target=lambda: seen.append(run_apart(threading.get_ident, list)))
+    worker.start()
+    worker.join()
+    assert seen == [worker.ident]  # no signal arrives there

@@ -3,11 +3,14 @@ what they prove in float64.
 """
 
 import math
+import threading
 import time
 
 import clarabel
 import numpy as np
 from scipy import sparse
+
+from .interrupts import run_apart
 
 
 def minimize(
@@ -38,6 +41,10 @@ def minimize(
         # Given a sparse array, as scipy 1.18 warns of matrices here.
         else sparse.csc_matrix(sparse.triu(sparse.csc_array(quadratic)))
     )
-    found = clarabel.DefaultSolver(P, cost, sparse.csc_matrix(A), b, cones, settings).solve()
+    solver = clarabel.DefaultSolver(P, cost, sparse.csc_matrix(A), b, cones, settings)
+    stopped = threading.Event()
+    if hasattr(solver, "set_termination_callback"):  # from Clarabel 0.11 on
+        solver.set_termination_callback(lambda info: stopped.is_set())
+    found = run_apart(solver.solve, stopped.set)
     # A solver that failed may answer NaN, which 0 replaces: callers validate every candidate.
     return np.nan_to_num(np.array(found.x)), np.nan_to_num(np.array(found.z))

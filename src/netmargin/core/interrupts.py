@@ -1,10 +1,16 @@
-"""Signals that end work: Ctrl-C where half of it is none, SIGTERM where it can be saved."""
+"""Signals that end work: Ctrl-C where half of it is none, or in compiled programs, which see none;
+SIGTERM where work can be saved.
+"""
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_POLL = 0.1
+"""Seconds after which Ctrl-C is seen where another thread computes."""
 
 
 @contextmanager
@@ -35,6 +41,39 @@ def whole_or_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if received:
         raise KeyboardInterrupt
+
+
+def run_apart(program: Callable[[], T], stop: Callable[[], Any]) -> T:
+    """Run a compiled program in a thread, so that Ctrl-C is raised soon, and not at its end.
+
+    `stop` makes it end, which is waited for: what it has reached can be read then.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        return program()
+    found: list[T] = []
+    failed: list[BaseException] = []
+    # Python 3.11 takes a thread for ended where Ctrl-C interrupts its `join`.
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            found.append(program())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while not ended.wait(_POLL):
+            pass
+    except KeyboardInterrupt:
+        stop()
+        ended.wait()
+        raise
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
 class Termination:

@@ -7,9 +7,9 @@ from itertools import chain
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import linprog
 
 from ..core.matrices import EPS
+from .columns.simplex import Simplex
 from .extended import multiply_extended
 
 _SUPPORTS = (1e-8, 1e-5, 1e-3, 0.0)
@@ -205,13 +205,11 @@ def _propose_vertex(rows: np.ndarray, strict: int) -> np.ndarray | None:
     """Weights (n,) of a vertex, few of them above 0: multipliers of the largest t such that a
     linear function with coefficients in [-1, 1] is at least t on the first rows.
     """
-    n, D = rows.shape
+    n = len(rows)
     least = np.where(np.arange(n) < strict, 1.0, 0.0)
-    found = linprog(
-        np.append(np.zeros(D), -1.0),
-        A_ub=np.column_stack([-rows, least]),
-        b_ub=np.zeros(n),
-        bounds=[(-1, 1)] * D + [(None, None)],
-        method="highs-ds",
-    )
-    return None if found.x is None else np.maximum(-found.ineqlin.marginals, 0.0)
+    program = Simplex()
+    program.add_rows(np.zeros((n, 0)), np.zeros(n), np.full(n, np.inf))
+    program.add_columns(rows, lower=-1.0, upper=1.0)
+    program.add_columns(-least[:, None], cost=-1.0, lower=-np.inf)
+    program.solve_until()
+    return np.maximum(program.getSolution().row_dual, 0.0)

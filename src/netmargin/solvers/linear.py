@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.arguments import check_choice, check_flag, check_number
+from ..core.deadline import Deadline
 from ..core.matrices import binary_data, evaluation_inputs
 from ..result import Bracket, MarginSolution, Status, judge_bracket
 from .contradictions import Contradictions, recommended_cost
@@ -29,7 +30,13 @@ class LinearSolution(MarginSolution):
 
 
 def linear_max_margin(
-    X, y, *, norm: str = "l2", bias: bool = False, tol: float = 1e-6
+    X,
+    y,
+    *,
+    norm: str = "l2",
+    bias: bool = False,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
 ) -> LinearSolution:
     """The linear classifier with the largest margin in the l2 or the l1 norm.
 
@@ -48,6 +55,8 @@ def linear_max_margin(
         Whether x~ is (x, 1) instead of x.
     tol : float, default 1e-6
         Relative gap between margin and upper bound up to which the status is OPTIMAL.
+    time_limit : float, optional
+        Seconds after which the best bracket so far is returned. No limit by default.
 
     Returns
     -------
@@ -61,7 +70,7 @@ def linear_max_margin(
     DataError
         For X or y of a wrong shape or kind, NaN, or one class only.
     ArgumentError
-        For norm, bias or tol out of range.
+        For norm, bias, tol or time_limit out of range.
 
     Examples
     --------
@@ -74,7 +83,7 @@ def linear_max_margin(
     """
     check_choice("norm", norm, ("l1", "l2"))
     bias, tol = check_flag("bias", bias), check_number("tol", tol, above=0, below=1)
-    started = time.monotonic()
+    started, deadline = time.monotonic(), Deadline(time_limit)
     data = binary_data(X, y, bias=bias)
     contradictions = Contradictions.among(data, bias=bias)
     margin, upper, interrupted = 0.0, 0.0, False
@@ -82,12 +91,13 @@ def linear_max_margin(
     if dual is None:
         best = Best(data.y[:, None] * data.Z, norm)
         try:
-            dual = search(best, tol)
+            dual = search(best, tol, deadline)
         except KeyboardInterrupt:
             interrupted = True
         if dual is None:
             margin, upper, weights, dual = best.margin, best.upper, best.weights, best.dual
-    ended = Status.INTERRUPTED if interrupted else Status.STALLED
+    ended = Status.TIME_LIMIT if deadline.passed else Status.STALLED
+    ended = Status.INTERRUPTED if interrupted else ended
     status, certified = judge_bracket(Bracket(margin, upper), tol, ended=ended, zero=0.0)
     note = ""
     if status is Status.NOT_SEPARABLE:

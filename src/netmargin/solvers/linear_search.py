@@ -6,12 +6,12 @@ import clarabel
 import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, qr, solve_triangular
-from scipy.optimize import linprog
 
 from ..core.cone_program import minimize
 from ..core.deadline import Deadline
 from ..core.matrices import EPS, LEAST
 from ..result import Bracket, Status
+from .columns.master import Constraints, MasterLP
 from .extended import multiply_extended, round_down, round_up
 from .hard_kernel import HardMargin
 from .hull import DECIDED, decide, find_contradiction, normalize_rows
@@ -31,6 +31,10 @@ coordinates and weights do not overflow.
 _SMALL_MARGIN = 1e-3
 """A margin below this part of the samples is solved for once more in units of its own: tolerances
 of a linear program are absolute.
+"""
+_DUAL = {"simplex_strategy": 1, "simplex_iteration_limit": 2**31 - 1}
+"""Options of a linear program that does not grow: the dual simplex method takes half the steps, and
+does not cycle.
 """
 _LEAST_UNIT = 1e-15
 """The least unit in which a linear program has its digits: the samples are rounded by less."""
@@ -121,9 +125,10 @@ Proposal = tuple[np.ndarray, np.ndarray]
 """Weights (D,) and dual weights (n,), of any scale."""
 
 
-def search(best: Best, tol: float) -> np.ndarray | None:
-    """Offer candidates until the bracket is within the tolerance, or there are no others; dual
-    weights (n,) that prove that no linear function separates the samples, if that is found.
+def search(best: Best, tol: float, deadline: Deadline) -> np.ndarray | None:
+    """Offer candidates until the bracket is within the tolerance, there are no others, or the
+    deadline is over; dual weights (n,) that prove that no linear function separates the samples, if
+    that is found.
     """
     rows, exponents = normalize_rows(best.samples)
     # A sample divided by its length has to attain as much less, and its weight is larger.
@@ -134,9 +139,11 @@ def search(best: Best, tol: float) -> np.ndarray | None:
         found = find_contradiction(best.samples, quick=True)
         if found is not None:
             return found
-    proposals = _propose_l1(rows, least) if best.norm == "l1" else _propose_l2(best, rows, least)
-    for weights, dual in proposals:
+    propose = _propose_l1 if best.norm == "l1" else _propose_l2
+    for weights, dual in propose(best, rows, least, deadline):
         best.offer(weights, dual * least)
+        if deadline.passed:
+            return None
         if best.margin <= 0 and not asked:
             asked, found = True, find_contradiction(best.samples, best.dual)
             if found is not None:
@@ -154,11 +161,13 @@ def search(best: Best, tol: float) -> np.ndarray | None:
     return None
 
 
-def _propose_l2(best: Best, rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
+def _propose_l2(
+    best: Best, rows: np.ndarray, least: np.ndarray, deadline: Deadline
+) -> Iterator[Proposal]:
     """The least |w| with rows w >= least (n,), by a cone program or from a kernel."""
     n, D = rows.shape
     if _is_large(n, D) and n <= _MOST_PAIRS:
-        yield from _propose_by_pairs(best.signed, least)
+        yield from _propose_by_pairs(best.signed, least, deadline)
     # In the axes of the samples, each in its own unit, so that those far from 0 do not hide what
     # separates them: rows = U diag(singular) axes, and w = v / singular on the axes.
     U, singular, axes = np.linalg.svd(rows, full_matrices=False)
@@ -167,7 +176,10 @@ def _propose_l2(best: Best, rows: np.ndarray, least: np.ndarray) -> Iterator[Pro
     cones, cost = [clarabel.NonnegativeConeT(n)], np.zeros(len(singular))
     squares = (singular[-1] / singular) ** 2
     for _ in range(_SCALINGS):
-        v, dual = minimize(cost, -U, -least, cones, quadratic=sparse.diags(squares), tol=1e-12)
+        v, dual = minimize(
+            cost, -U, -least, cones,
+            quadratic=sparse.diags(squares), tol=1e-12, deadline=deadline.at,
+        )  # fmt: skip
         yield (v / singular) @ axes, np.maximum(dual, 0.0)
         size = float(squares @ v**2)
         if not 0 < size < _SMALL_MARGIN:
@@ -181,39 +193,36 @@ def _is_large(n: int, D: int) -> bool:
     return n * square > _PRIMAL_WORK and square > _PRIMAL_SHARE * n
 
 
-def _propose_by_pairs(signed: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
+def _propose_by_pairs(
+    signed: np.ndarray, least: np.ndarray, deadline: Deadline
+) -> Iterator[Proposal]:
     """The same from the kernel of the labelled samples (n, D)."""
     matrix = KernelMatrix.of(signed @ signed.T)
     problem = HardMargin(matrix, np.ones(len(signed)), _PAIRS_TOLERANCE)
-    (found,) = solve_kernel([problem], deadline=Deadline(None))
+    (found,) = solve_kernel([problem], deadline=deadline)
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     yield found.dual @ signed, found.dual / least
 
 
-def _propose_l1(rows: np.ndarray, least: np.ndarray) -> Iterator[Proposal]:
+def _propose_l1(
+    best: Best, rows: np.ndarray, least: np.ndarray, deadline: Deadline
+) -> Iterator[Proposal]:
     """The largest t with rows w >= t least (n,) and |w|_1 <= 1, by a linear program."""
     n, D = rows.shape
     unit = 1.0
     for _ in range(2):
         # max t subject to rows (u - v) >= unit t least, sum(u + v) <= 1, u, v >= 0
-        A = np.vstack(
-            [
-                np.hstack([-rows / unit, rows / unit, least[:, None]]),
-                np.append(np.ones(2 * D), 0.0),
-            ]
-        )
-        found = linprog(
-            np.append(np.zeros(2 * D), -1.0),
-            A_ub=A,
-            b_ub=np.append(np.zeros(n), 1.0),
-            bounds=[(0, None)] * (2 * D) + [(None, None)],
-            method="highs",
-        )
-        if found.x is None:
-            return
-        dual = np.maximum(-found.ineqlin.marginals[:n], 0.0)
-        yield found.x[:D] - found.x[D : 2 * D], dual
+        program = MasterLP(Constraints(np.ones(n), least), **_DUAL)
+        program.add(np.hstack([rows, -rows]) / unit)
+        try:
+            _, sides, _, dual = program.solve(deadline.at)
+        except KeyboardInterrupt:
+            _, sides, _, dual = program.read()
+            best.offer(sides[:D] - sides[D:], np.abs(dual) * least)
+            raise
+        dual = np.abs(dual)
+        yield sides[:D] - sides[D:], dual
         bound = np.abs(dual @ rows).max() / max(float(dual @ least), 1e-300)
         if not 0 < bound < _SMALL_MARGIN:
             return

@@ -40,16 +40,18 @@ class MasterLP:
 
     It is max t subject to the rows, over given columns signs_i s_j relu(u_j . z_i), w >= 0, slack
     >= 0 (of either sign where rows are equalities). The simplex method restarts from the last
-    basis. Its answers are candidates: the caller recomputes margins and bounds.
+    basis. Its answers are candidates: the caller recomputes margins and bounds. `options` of HiGHS
+    are for a program that does not grow.
     """
 
-    def __init__(self, rows: Constraints):
+    def __init__(self, rows: Constraints, **options: float):
         self._samples, infinity = len(rows.target), highspy.kHighsInf
         per_row, least = _OF_EQUALITIES if rows.equal else (_ITERATIONS_PER_ROW, 0)
         self._program = Simplex(
-            **PRIMAL,
-            **(_EQUALITIES if rows.equal else {}),
-            simplex_iteration_limit=per_row * self._samples + least,
+            **PRIMAL
+            | (_EQUALITIES if rows.equal else {})
+            | {"simplex_iteration_limit": per_row * self._samples + least}
+            | options
         )
         self._program.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._program.add_rows(
@@ -77,6 +79,10 @@ class MasterLP:
         which the primal simplex method keeps feasible.
         """
         self._program.solve_until(deadline)
+        return self.read()
+
+    def read(self) -> tuple[float, np.ndarray, float, np.ndarray]:
+        """What `solve` has reached, also where Ctrl-C has ended it."""
         # From the second round on presolve would only discard the basis.
         self._program.setOptionValue("presolve", "off")
         solution = self._program.getSolution()

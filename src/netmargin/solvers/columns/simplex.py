@@ -2,10 +2,13 @@
 
 import math
 import time
+from functools import partial
 
 import highspy
 import numpy as np
 from scipy import sparse
+
+from ...core.interrupts import run_apart
 
 PRIMAL = {
     "simplex_strategy": 4,
@@ -30,13 +33,15 @@ class Simplex(highspy.Highs):
         self.setOptionValue("output_flag", False)
         super().enableCallbacks()
 
-    def add_columns(self, columns, *, cost: float = 0.0, lower: float = 0.0) -> None:
-        """Add variables with no upper bound and these columns of coefficients, dense or sparse."""
+    def add_columns(
+        self, columns, *, cost: float = 0.0, lower: float = 0.0, upper: float = math.inf
+    ) -> None:
+        """Add variables with these columns of coefficients, dense or sparse."""
         # Half the outputs of neurons are 0.
         columns = sparse.csc_matrix(columns)
         count = columns.shape[1]
         self.addCols(
-            count, np.full(count, cost), np.full(count, lower), np.full(count, highspy.kHighsInf),
+            count, np.full(count, cost), np.full(count, lower), np.full(count, upper),
             columns.nnz, columns.indptr[:-1].astype(np.int32), columns.indices.astype(np.int32),
             columns.data,
         )  # fmt: skip
@@ -54,12 +59,14 @@ class Simplex(highspy.Highs):
         self.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
     def solve_until(self, deadline: float = math.inf) -> bool:
-        """Solve from the last basis, or without it where that cycles; whether there was time."""
+        """Solve from the last basis, or without it where that cycles; whether there was time. Where
+        Ctrl-C comes, the solution is what has been reached.
+        """
         for again in (True, False):
             # The limit of this solver counts the seconds of all its runs together.
             left = max(deadline - time.monotonic(), 0.0)
             self.setOptionValue("time_limit", left + self.getRunTime())
-            self.run()
+            run_apart(self.run, partial(self.setOptionValue, "time_limit", 0.0))
             status = self.getModelStatus()
             if not (again and status == highspy.HighsModelStatus.kIterationLimit):
                 break
