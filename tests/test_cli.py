@@ -1,5 +1,6 @@
 """The command line as a person or a script would call it."""
 
+import dataclasses
 import importlib
 import json
 import operator
@@ -135,6 +136,46 @@ def test_certify(tmp_path, capsys):
     assert "margin that is not positive" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("problem", "solver", "labels"),
+    [
+        ("f1", "f1_max_margin", "y"),
+        ("f2", "f2_max_margin", "y"),
+        ("ntk", "ntk_max_margin", "y"),
+        ("linear", "linear_max_margin", "y"),
+        ("interpolate", "min_norm_interpolation", "values"),
+    ],
+)
+def test_solve_is_the_solver_of_that_name(own, capsys, problem, solver, labels):
+    held = np.load("points.npz")
+    y = held["y"] if labels == "y" else held["X"][:, 0]
+    np.savez("given.npz", X=held["X"], y=y)
+    solve = getattr(nm.solvers, solver)
+    solution = solve(held["X"], y, bias=False)
+    assert run(f"solve {problem} --data given.npz --no-bias --json --out out/s.pt") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert nm.load("out/s.pt").bracket == solution.bracket
+    assert shown["certified"] == solution.certified
+    assert shown["dual"] == pytest.approx(solution.dual.tolist(), abs=1e-9)
+    assert run(f"solve {problem} --data given.npz") == 0  # with the solver's own default of bias
+    rows = words_of(solve(held["X"], y).summary())
+    assert words_of(capsys.readouterr().out)[:60] == rows[:60]
+
+
+def test_solve_without_an_answer(own, capsys, monkeypatch):
+    held = np.load("points.npz")
+    found = nm.solvers.f1_max_margin(held["X"], held["y"])
+    lost = dataclasses.replace(found, margin=0.0, certified=False, status=nm.Status.TIME_LIMIT)
+    monkeypatch.setattr(nm.solvers, "f1_max_margin", lambda X, y: lost)
+    assert run("solve f1 --data points.npz") == 1
+    assert "no answer was found: stopped at the time limit" in capsys.readouterr().err
+    assert run("solve linear --data points.npz --time-limit 1e-9") == 2
+    assert "linear has no --time-limit" in capsys.readouterr().err
+    np.savez("mixed.npz", X=np.ones((2, 2)), y=[1, -1])
+    assert run("solve linear --data mixed.npz") == 0  # a proof that there is none is an answer
+    assert "not separable" in words_of(capsys.readouterr().out)
+
+
 @pytest.mark.slow
 def test_biases_everywhere(tmp_path, capsys):
     assert run(f"train digits-mlp --bias all --limit 50 --epochs 1 --out {tmp_path} --quiet") == 0
@@ -247,6 +288,10 @@ WRONG_USAGE = {  # exit code 2
     "a limit beyond the data": (
         "train digits-mlp --limit 5000",
         "limit must lie between 1 and 1438",
+    ),
+    "a folder as a solution": (
+        "solve f2 --data points.npz --out .",
+        "is a folder; give the name of a file",
     ),
     "a shape of letters": (
         "analyse digits-mlp --shape a,b",
@@ -419,6 +464,32 @@ def test_output_on_a_full_disk_exits_with_1(own):
     assert "Cannot read or write the output: No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+CLOSED = {  # as cron jobs, services and readers that have gone leave them
+    "stdout": ">&-",
+    "stderr": "2>&-",
+    "all": "<&- >&- 2>&-",
+    "a full disk for stderr": "2>/dev/full",
+    "a reader of stderr that has gone": "2> >(true)",
+}
+
+
+@pytest.mark.slow_cases("stderr", "all", "a")
+@pytest.mark.parametrize("name", CLOSED)
+def test_work_without_a_standard_output_is_done(own, name):
+    """Notes, progress and results go nowhere; files are written, and the exit code is 0."""
+    command = f"-m netmargin train {OWN} --limit 20 --epochs 2 --out run {CLOSED[name]}"
+    done = subprocess.run(
+        ["bash", "-c", f"sleep 0.1; exec {sys.executable} {command}"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment_for(own),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(nm.History.load("run/history.jsonl")) == 3
+    assert Path("run/summary.json").exists()
 
 
 @pytest.mark.slow

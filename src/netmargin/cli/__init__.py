@@ -9,7 +9,9 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+
+from ..core.progress import drop_output, say
 
 INTERRUPTED = 130
 """Exit code of a program that Ctrl-C ended, as a shell reports it: 128 + SIGINT."""
@@ -29,6 +31,11 @@ def main(arguments: list[str] | None = None) -> int:
         The exit code: 0 done, 1 the work failed and said why, 2 wrong usage, 130 interrupted by
         Ctrl-C.
     """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # noqa: SIM115
+        setattr(sys, name, stream)  # closed ones, as cron jobs and services have them
+        if hasattr(stream, "reconfigure"):  # names of files need not be UTF-8
+            stream.reconfigure(errors="backslashreplace")
     with _end_quietly_on_interrupt():
         from ..errors import ArgumentError, NetmarginError
         from .parser import make_parser
@@ -40,30 +47,29 @@ def main(arguments: list[str] | None = None) -> int:
         options = parser.parse_args(words)
         options.words = words  # as they were typed: a page says how it was made
         # A warning is advice to whoever types: one line, without the place in our code.
-        warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_, **__: say(f"note: {message}")
         code = options.run(options) or 0
         sys.stdout.flush()  # here, where a full disk can still be reported
         return code
     except ArgumentError as error:
-        print(f"netmargin: {error}", file=sys.stderr)
+        say(f"netmargin: {error}")
         return 2
     except NetmarginError as error:
-        print(f"netmargin: {error}", file=sys.stderr)
+        say(f"netmargin: {error}")
         return 1
     except KeyboardInterrupt as error:
         said = str(error) or "interrupted; what was written before is intact"
-        print(f"netmargin: {said}", file=sys.stderr)
+        say(f"netmargin: {said}")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
-        _drop_output()
+        drop_output(sys.stdout)
         return 0
     except OSError as error:
-        _drop_output()
+        drop_output(sys.stdout)
         where = f" {error.filename}" if error.filename else " the output"
-        print(
+        say(
             f"netmargin: Cannot read or write{where}: {error.strerror}. Free some space, or choose"
-            " another place.",
-            file=sys.stderr,
+            " another place."
         )
         return 1
     finally:
@@ -86,9 +92,3 @@ def _end_quietly_on_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _drop_output() -> None:
-    """Drop the rest of the output, or the interpreter would try once more, and fail."""
-    with suppress(OSError, ValueError):  # stdout of a test has no file
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,11 +1,11 @@
 """The verb `netmargin certify`: how far a saved net is from a KKT point."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from .. import datasets
 from ..core.files import make_folder, write_atomically
+from ..core.progress import say
 from ..errors import CheckpointError
 from ..result import Status
 from ..training.checkpoint import CHECKPOINT, read_checkpoint
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         make_folder(options.out)
     about = _describe_samples(options, X, y)
     if about:
-        print(f"note: {about}", file=sys.stderr)
+        say(f"note: {about}")
     certificate = certify(
         model,
         (X, y),

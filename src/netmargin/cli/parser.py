@@ -8,13 +8,14 @@ from typing import NoReturn
 
 from ..core.arguments import suggest_word
 from ..version import __version__
-from . import analyse, certify, measure, page, reproduce, robustness, train, verify
+from . import analyse, certify, measure, page, reproduce, robustness, solve, train, verify
 
 VERBS = {
     "analyse": analyse,
     "measure": measure,
     "certify": certify,
     "robustness": robustness,
+    "solve": solve,
     "train": train,
     "page": page,
     "verify": verify,
@@ -34,6 +35,7 @@ _EXAMPLES = """examples:
 --radius 1e-3
   netmargin robustness runs/digits-mlp/model.safetensors --factory digits-mlp --data digits \
 --box 0 1 --limit 200 --out runs/radii
+  netmargin solve linear --data points.npz --out solution.pt
   netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
   netmargin verify --quick
   netmargin verify lyu-li/sandwich wei

@@ -1,10 +1,10 @@
 """Results as JSON that every parser takes: no spaces in keys, null for what is not finite."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+from ..core.progress import say
 from ..core.records import json_ready
 
 
@@ -17,4 +17,4 @@ def as_json(value: Any) -> str:
 def say_written(folder: Path, *files: str | Path) -> None:
     """Say on the standard error what was written into a folder."""
     names = ", ".join(Path(file).name for file in files)
-    print(f"Written: {folder}/ ({names})", file=sys.stderr)
+    say(f"Written: {folder}/ ({names})")

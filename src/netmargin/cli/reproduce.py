@@ -1,12 +1,12 @@
 """The verb `netmargin reproduce`: compute and draw figures and tables of the papers."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from ..core.arguments import suggest_word
 from ..core.files import make_folder
+from ..core.progress import say
 from ..core.records import Table
 from ..errors import ArgumentError, CheckpointError, NetmarginError
 from .inputs import add_json, add_workers, folder, require_writable
@@ -79,15 +79,12 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.gallery:
         written = papers.write_gallery(options.gallery, options.out)
-        print(
-            f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}",
-            file=sys.stderr,
-        )
+        say(f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}")
     missing = [result.figure.id for result in found if not result.holds]
     if options.check and missing:
-        print(f"netmargin: the finding was not reproduced: {', '.join(missing)}", file=sys.stderr)
+        say(f"netmargin: the finding was not reproduced: {', '.join(missing)}")
     if broken and len(chosen) > 1:
-        print(f"netmargin: not done: {', '.join(broken)}", file=sys.stderr)
+        say(f"netmargin: not done: {', '.join(broken)}")
     return 1 if broken or (options.check and missing) else 0
 
 
@@ -101,10 +98,9 @@ def _reproduce_figures(
     if options.scale == "paper":
         duration = _describe_duration(sum(papers.figure(id).minutes["paper"] for id in chosen))
         most = "at most " if len(chosen) > 1 else ""  # figures may share runs
-        print(
+        say(
             f"{', '.join(chosen)}: {most}about {duration} on 2 cores; what is finished survives an"
-            " interruption",
-            file=sys.stderr,
+            " interruption"
         )
     outcomes: dict[str, Any] = {}
     try:
@@ -124,7 +120,7 @@ def _reproduce_figures(
             outcomes[id] = _reproduce_figure(papers, id, options, error, progress=False)
     except WorkerKilledError as error:
         # Which run was to blame shows where each figure has processes of its own.
-        print(f"netmargin: {error}; now one figure after the other", file=sys.stderr)
+        say(f"netmargin: {error}; now one figure after the other")
     for id in chosen:
         if id not in outcomes:
             outcomes[id] = _reproduce_figure(papers, id, options, None, progress=not options.quiet)
@@ -151,7 +147,7 @@ def _reproduce_figure(
         raise
     except NetmarginError as error:
         # Such as data that are not at hand: the other figures do not need them.
-        print(f"netmargin: {id}: {error}", file=sys.stderr)
+        say(f"netmargin: {id}: {error}")
         return None
     if not options.json:
         print(found.summary(), flush=True)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from ..core.files import write_atomically
+from ..core.progress import say
 from .inputs import add_json, add_workers, natural, require_writable
 from .printing import as_json
 
@@ -78,10 +79,10 @@ def run(options: argparse.Namespace) -> int:
             )
         )
     if options.markdown and found.missing:
-        print(f"Not written: {options.markdown}, as the ledger is not complete", file=sys.stderr)
+        say(f"Not written: {options.markdown}, as the ledger is not complete")
     elif options.markdown:
         write_atomically(options.markdown, found.markdown().encode())
-        print(f"Written: {options.markdown}", file=sys.stderr)
+        say(f"Written: {options.markdown}")
     if found.missing:
         raise KeyboardInterrupt("interrupted; these are the claims that were done")
     return 0 if found.holds else 1

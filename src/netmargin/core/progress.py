@@ -1,7 +1,9 @@
 """The display of a run that goes on: a live line on a terminal, a line now and then in a log."""
 
+import os
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 _LOG_EVERY_SECONDS = 10.0
@@ -20,7 +22,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         # On stderr, since stdout may be piped into a file or another program.
-        if self._shown and sys.stderr.isatty():
+        if self._shown and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
@@ -57,12 +59,27 @@ class Progress:
             self._bar.update(self._task, completed=done, total=total, line=line + aside)
         elif now - self._logged > _LOG_EVERY_SECONDS:
             self._logged = now
-            print(f"{self._title}: {line}", file=sys.stderr, flush=True)
+            say(f"{self._title}: {line}")
 
     def say(self, text: str) -> None:
         """Print a sentence that stays on the screen."""
         if self._shown:
+            say(text)
+
+
+def say(text: str) -> None:
+    """Print to the standard error; where it is closed or full, work goes on without it."""
+    try:
+        if sys.stderr is not None:
             print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        drop_output(sys.stderr)
+
+
+def drop_output(stream: Any) -> None:
+    """Drop what is still to be written, or the interpreter would try once more, and fail."""
+    with suppress(OSError, ValueError):  # stdout of a test has no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _format_duration(seconds: float) -> str:
