@@ -1,10 +1,9 @@
 """The verb `netmargin solve`: the largest margin that a class of predictors can have."""
 
 import argparse
-import inspect
 from pathlib import Path
 
-from ..errors import ArgumentError, NetmarginError
+from ..errors import NetmarginError
 from ..result import Status
 from . import inputs
 from .printing import as_json
@@ -38,8 +37,6 @@ def run(options: argparse.Namespace) -> None:
     solve = getattr(solvers, _SOLVERS[options.problem])
     given = {name: getattr(options, name) for name in ("bias", "time_limit")}
     given = {name: value for name, value in given.items() if value is not None}
-    if other := given.keys() - inspect.signature(solve).parameters.keys():
-        raise ArgumentError(f"{options.problem} has no --{other.pop().replace('_', '-')}.")
     solution = solve(*inputs.arrays(options.data), **given)
     if options.out:
         solution.save(options.out)
