@@ -13,9 +13,9 @@ from netmargin.label_errors.calibration import (
     draw_flips,
     estimate_share_wrong,
     score_labels,
-    share_wrong_by_score,
 )
 from netmargin.label_errors.epochs import sum_early_margins
+from netmargin.label_errors.evidence import find_wrong
 from netmargin.label_errors.leave_one_out import (
     RIDGES,
     encode_labels,
@@ -202,11 +202,124 @@ def test_share_of_a_known_mixture(share):
     found = estimate_share_wrong(given, flipped, classes)
     assert found == pytest.approx(share, abs=0.01)
     assert share <= bound_share_wrong(given, flipped, classes) < share + 0.03
-    chances = share_wrong_by_score(given, flipped, classes, found)
-    assert chances.mean() == pytest.approx(share, abs=0.015)
-    if share:
-        assert chances[wrong].mean() > 0.9
-        assert chances[~wrong].mean() < 0.02
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("classes", [2, 10])
+def test_wrong_labels_are_told_from_classes_that_overlap(classes, share):
+    """Labels drawn with known probabilities, of which a share is replaced by random ones."""
+    rng = np.random.default_rng(1)
+    n, rows = 4000, np.arange(4000)
+    F = rng.normal(0, 0.15, (n, classes))
+    F[rows, rng.integers(classes, size=n)] += rng.uniform(0.2, 1, n)
+    p = np.exp(8 * F) / np.exp(8 * F).sum(axis=1, keepdims=True)
+    right = (p.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    wrong = rng.random(n) < share
+    y = np.where(wrong, (right + rng.integers(1, classes, n)) % classes, right)
+    assert 0.05 < (F.argmax(axis=1) != right).mean() < 0.35
+    margins = score_labels(F)[rows, y]
+    found, untold = find_wrong(F, y, margins, rows, rng)
+    assert untold.size == 0
+    assert found.mean() == pytest.approx(share, abs=0.006 + 0.1 * share)
+    assert (np.diff(found[margins.argsort()]) <= 1e-12).all()
+    # What is said to be wrong with probability 60% to 90% is so about as often.
+    unsure = (found > 0.6) & (found < 0.9)
+    if unsure.sum() > 50:
+        assert wrong[unsure].mean() == pytest.approx(found[unsure].mean(), abs=0.12)
+
+
+def far_classes(n, classes, unheld=()):
+    """Gaussian classes that do not overlap; samples of those in `unheld` lie among the others."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(classes, size=n)
+    at = np.where(np.isin(y, unheld), rng.integers(classes - len(unheld), size=n), y)
+    return 2.5 * rng.normal(size=(classes, 16))[at] + rng.normal(size=(n, 16)), y
+
+
+def noise(n, columns, classes):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, columns)), rng.integers(classes, size=n)
+
+
+def overlapping(n, classes, apart):
+    rng = np.random.default_rng(0)
+    y = rng.integers(classes, size=n)
+    return rng.normal(size=(n, 4)) + apart * np.eye(classes, 4)[y], y
+
+
+def raw_waves(n):
+    """Tones a semitone apart, out of tune and of any phase."""
+    rng = np.random.default_rng(0)
+    y, time = rng.integers(5, size=n), np.arange(1000) / 1000
+    pitch = 100 * 2 ** (y[:, None] / 12) * (1 + 0.02 * rng.normal(size=(n, 1)))
+    waves = np.sin(2 * np.pi * (pitch * time + rng.random((n, 1))))
+    return waves + 0.5 * rng.normal(size=waves.shape), y
+
+
+@pytest.mark.parametrize(
+    ("data", "untold"),
+    [
+        (noise(300, 5, 2), {0, 1}),
+        (noise(600, 20, 3), {0, 1, 2}),
+        (noise(400, 50, 10), set(range(10))),
+        (overlapping(300, 2, 0.3), {0, 1}),
+        (overlapping(300, 2, 1.0), set()),
+        (overlapping(300, 2, 2.0), set()),
+        (overlapping(400, 4, 1.5), set()),
+        (overlapping(400, 4, 3.0), set()),
+        (raw_waves(300), set()),
+        (far_classes(600, 10), set()),
+        (far_classes(600, 10, (9,)), {9}),
+        (far_classes(300, 3, (2,)), {2}),
+    ],
+    ids=[
+        *(
+            "noise2",
+            "noise3",
+            "noise10",
+            "near2",
+            "beside2",
+            "far2",
+            "near4",
+            "far4",
+            "waves",
+            "apart",
+        ),
+        "one not held",
+        "one of three",
+    ],
+)
+def test_where_no_label_is_wrong_nothing_is_claimed(data, untold):
+    found = nm.label_errors(data)
+    assert found.wrong.max() <= 0.2
+    assert found.count == len(found.flagged) == 0
+    assert set(found.untold) == untold
+    said = words_of(found.summary())
+    assert "there may be none" in said
+    assert found.tells_nothing == ("cannot be told" in said) == (len(untold) == data[1].max() + 1)
+    assert ("Nothing can be told of labels" in said) == (bool(untold) and not found.tells_nothing)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_where_prediction_is_perfect_the_count_is_the_count(classes):
+    X, y = far_classes(600, classes)
+    flipped, wrong = flip(torch.from_numpy(y), 0.05, 1, classes)
+    found = nm.label_errors((X, flipped))
+    assert found.count == wrong.sum() == 30
+    assert sorted(found.flagged.tolist()) == np.flatnonzero(wrong).tolist()
+    assert found.wrong[wrong].min() > 0.9 > 0.1 > found.wrong[~wrong].max()
+
+
+def test_wrong_labels_are_counted_beside_a_class_that_nothing_tells():
+    X, y = far_classes(1000, 10, (9,))
+    flipped, wrong = flip(torch.from_numpy(y), 0.05, 1)
+    found = nm.label_errors((X, flipped))
+    assert found.untold == (9,)
+    others = wrong & (flipped != 9)
+    assert found.count == pytest.approx(others.sum(), abs=4)
+    assert others[found.flagged.numpy()].mean() > 0.95
+    assert others[found.order[:20].numpy()].all()
+    assert (found.given[found.order[-(flipped == 9).sum() :]] == 9).all()
 
 
 def test_scores_of_every_label_are_margins():

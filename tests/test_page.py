@@ -456,8 +456,8 @@ def test_wrong_labels_are_those_of_their_record():
     assert 100 * found.at_most <= shown < 100 * found.at_most + 0.01  # a bound is rounded up
     assert labels.takeaway == (
         f"At most {found.count_at_most} of 400 training labels are wrong"
-        f" ({shown:.4g}%; 95% confidence). If the classes do not overlap, about"
-        f" {found.count} are, and of the 50 below about {sure}; where they do, there may be none."
+        f" ({shown:.4g}%; 95% confidence). About {found.count} are where classes that overlap"
+        f" explain no more, and of the 50 below about {sure}."
     )
     assert labels.lines[7][0] == str(worst[7])
     assert labels.lines[49][4] == f"{100 * frame.wrong_if_apart.iloc[49]:.0f}%"

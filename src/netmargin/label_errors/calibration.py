@@ -1,4 +1,4 @@
-"""How many labels are wrong, and how sure that is of each: calibrated on flips of the user's data.
+"""How many labels are wrong at most, from flips of the user's data.
 
 A prediction for sample n that never saw its label is the prediction for any label it might have
 had. So every flip of a single label is known without computing anything again, and scores under
@@ -8,16 +8,13 @@ labels, drawn evenly from the other C - 1 classes, h = e / (C - 1), and densitie
     o = (1 - e) g + e b       under the labels as given,
     r = (1 - h) b + h g       under labels flipped at random,
 
-where g belongs to right labels and b to wrong ones: b = ((1 - e) r - h o) / (1 - e - h), and a
-sample with score s is wrong with probability e b(s) / o(s). Where right labels hardly ever score as
-low as s, o = e b there; so e is read off the least ratio of the two, as in mixture proportion
-estimation (Scott 2015). Of right labels that look wrong it knows nothing, and it counts them too:
-where classes overlap everywhere, g is nowhere 0, and any e from 0 to that ratio explains the same
-scores. The ratio is an upper end, whose sampling error is known, and the lower end is 0.
+where g belongs to right labels and b to wrong ones. Where classes overlap everywhere g is nowhere
+0, and any e from 0 to the least ratio of o and r explains the same scores. So that ratio is an
+upper end, whose sampling error is known, and the lower end is 0: `evidence` says what speaks for
+more (as mixture proportion estimation does, Scott 2015).
 """
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.stats import beta
 
 _FLIPS = 9
@@ -96,26 +93,3 @@ def _count_below(given: np.ndarray, flipped: np.ndarray, levels) -> tuple[np.nda
 def _share_of_ratio(ratio: float, classes: int) -> float:
     """e where o is `ratio` times r, and g is 0: o = e b and r = (1 - h) b."""
     return ratio / (1 + ratio / (classes - 1))
-
-
-def share_wrong_by_score(
-    given: np.ndarray, flipped: np.ndarray, classes: int, share: float
-) -> np.ndarray:
-    """The probability that each label is wrong, (n,), from its score, where `share` of all are.
-
-    It never rises with the score: r / o is fitted by isotonic regression on both kinds of scores.
-    """
-    other = share / (classes - 1)
-    scores = np.concatenate([given, flipped])
-    order = np.argsort(scores, kind="stable")
-    is_flip = np.concatenate([np.zeros(len(given)), np.ones(len(flipped))])
-    # Both kinds weigh the same as a whole, so that the regression finds r / (r + o).
-    weights = np.where(is_flip, 1 / len(flipped), 1 / len(given))
-    fitted = isotonic_regression(is_flip[order], weights=weights[order], increasing=False).x
-    part = np.empty_like(fitted)
-    part[order] = fitted
-    mine = part[: len(given)]
-    with np.errstate(divide="ignore"):
-        ratio = mine / (1 - mine)
-    wrong = ((1 - share) * ratio - other) / max(1 - share - other, np.finfo(float).tiny)
-    return np.clip(share * wrong, 0, 1) if share else np.zeros(len(given))

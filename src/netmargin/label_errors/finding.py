@@ -16,14 +16,9 @@ from ..nets.labels import ClassNames, Labels
 from ..nets.model import count_outputs, device_and_dtype, in_mode
 from ..nets.named_inputs import NamedInputs
 from ..training import fingerprint, read_sample_margins
-from .calibration import (
-    bound_share_wrong,
-    draw_flips,
-    estimate_share_wrong,
-    score_labels,
-    share_wrong_by_score,
-)
+from .calibration import bound_share_wrong, draw_flips, score_labels
 from .epochs import add_early_margins
+from .evidence import find_wrong
 from .groups import number_equal_rows
 from .predicting import predict_left_out
 from .report import LabelErrors
@@ -51,8 +46,9 @@ def label_errors(
     of images, or the convolutions of a net, as the squared leave-one-out error on 500 samples
     chooses. Above 5,000 samples it is replaced by its projection on 3,000 random ones.
 
-    Where classes overlap, right labels score as low as wrong ones, and none need be wrong; the
-    order still holds. docs/label-errors.md says how near the estimates come.
+    Where classes overlap, right labels score as low as wrong ones: only what overlap does not
+    explain is counted, and where the samples say little about the labels nothing is. The order
+    holds all the same. docs/label-errors.md says how near the estimates come.
 
     Parameters
     ----------
@@ -137,16 +133,13 @@ def label_errors(
         ranking, said = add_early_margins(given, margins, float((given > 0).mean()))
         basis += said
     units = together.units
-    flipped = draw_flips(table[units], classes[units], np.random.default_rng(seed))
-    share = estimate_share_wrong(given[units], flipped, len(values))
-    wrong = share_wrong_by_score(given[units], flipped, len(values), share)
-    at_most = max(share, bound_share_wrong(given[units], flipped, len(values)))
-    if len(units) < len(given):
-        # A wrong label that occurs twice is two wrong labels.
-        order, among_units = np.argsort(given[units], kind="stable"), wrong.mean()
-        wrong = np.interp(given, given[units][order], wrong[order])
-        factor = wrong.mean() / among_units if among_units else 1.0
-        share, at_most = min(1.0, factor * share), min(1.0, factor * at_most)
+    rng = np.random.default_rng(seed)
+    flipped = draw_flips(table[units], classes[units], rng)
+    wrong, untold = find_wrong(predictions, classes, given, units, rng)
+    share, among_units = float(wrong.mean()), wrong[units].mean()
+    # A wrong label that occurs twice is two wrong labels.
+    at_most = bound_share_wrong(given[units], flipped, len(values))
+    at_most *= share / among_units if among_units else 1.0
     predictions[rows, classes] = -np.inf
     return LabelErrors(
         given=torch.from_numpy(values[classes]),
@@ -154,12 +147,13 @@ def label_errors(
         scores=torch.from_numpy(ranking),
         wrong=torch.from_numpy(wrong),
         share=share,
-        at_most=at_most,
+        at_most=min(1.0, max(share, at_most)),
         basis=basis,
         conflicts=_find_conflicts(equal, classes),
         class_names=names.names,
         groups=torch.from_numpy(together.of),
         copies=together.describe(),
+        untold=tuple(values[untold].tolist()),
     )
 
 

@@ -34,10 +34,10 @@ class LabelErrors(Record):
         How much more the given label is predicted than the suggested one; negative where the others
         speak against it, and the lower the more suspicious.
     wrong : Tensor, shape (n,), float64
-        Estimated probability that the label is wrong, from its score alone, if the classes do not
-        overlap. Where they do it is smaller, and scores do not tell by how much.
+        Estimated probability that the label is wrong, as far as classes that overlap do not
+        explain it; 0 where nothing can be told.
     share : float
-        Estimated share of wrong labels among all, if the classes do not overlap.
+        Estimated share of wrong labels among all, the mean of `wrong`.
     at_most : float
         The share that wrong labels do not exceed, with confidence 95%, whether classes overlap or
         not, if they are drawn at random among the other classes. There may be none.
@@ -51,6 +51,9 @@ class LabelErrors(Record):
         The group of each sample, whose members were left out together when one was predicted.
     copies : str
         How many groups have several members, in words, or "".
+    untold : tuple of int
+        Labels of the classes of which nothing can be told, as the samples hardly tell them from
+        others: of none of their samples a label is called wrong, and they are last in the order.
     """
 
     given: Tensor
@@ -64,6 +67,7 @@ class LabelErrors(Record):
     class_names: tuple[str, ...] | None = None
     groups: Tensor | None = None
     copies: str = ""
+    untold: tuple[int, ...] = ()
 
     _shown = ("n", "share", "at_most", "basis", "conflicts")
 
@@ -74,7 +78,7 @@ class LabelErrors(Record):
 
     @property
     def count(self) -> int:
-        """The estimated number of wrong labels, if the classes do not overlap."""
+        """The estimated number of wrong labels, beyond what classes that overlap explain."""
         return round(self.share * self.n)
 
     @property
@@ -83,16 +87,24 @@ class LabelErrors(Record):
         return math.floor(self.at_most * self.n)
 
     @property
+    def tells_nothing(self) -> bool:
+        """Whether the samples say too little about the labels to call any of them wrong."""
+        return len(self.untold) > 0 and bool(
+            torch.isin(self.given, torch.tensor(self.untold)).all()
+        )
+
+    @property
     def order(self) -> Tensor:
         """Indices of all samples, the most suspicious first, shape (n,)."""
-        return torch.argsort(self.scores, stable=True)
+        order = torch.argsort(self.scores, stable=True)
+        untold = torch.isin(self.given, torch.tensor(self.untold, dtype=torch.int64))
+        return order[torch.argsort(untold[order].long(), stable=True)]
 
     @property
     def flagged(self) -> Tensor:
         """Indices of the samples whose labels are to be looked at, the most suspicious first.
 
-        They are as many as are estimated to be wrong if the classes do not overlap, less those
-        whose own label is predicted.
+        They are as many as are estimated to be wrong, less those whose own label is predicted.
         """
         worst = self.order[: self.count]
         return worst[self.scores[worst] < 0]
@@ -101,7 +113,7 @@ class LabelErrors(Record):
         """Return a pandas DataFrame, worst first: one row for each of the `top` samples, or of all.
 
         Its columns are `sample`, `given`, `suggested`, `score`, and `wrong_if_apart`, the estimated
-        share of wrong labels from the first row to this one if the classes do not overlap.
+        share of wrong labels from the first row to this one.
         """
         import pandas
 
@@ -153,7 +165,7 @@ class LabelErrors(Record):
 
     def to_dict(self) -> dict:
         """Return the main numbers, and the flagged samples, as JSON-ready values."""
-        names = "n share at_most count basis flagged conflicts copies"
+        names = "n share at_most count basis flagged conflicts copies untold"
         return values_of(self, *names.split())
 
     def _table(self) -> Table:
@@ -181,9 +193,21 @@ class LabelErrors(Record):
             f"at most {self.count_at_most} wrong labels ({share}%; 95% confidence, if they are"
             " drawn at random among the other classes)"
         )
-        if not self.count:
-            return f"{most}; there may be none: the scores show no more"
+        if self.tells_nothing:
+            return (
+                f"{most}; which ones cannot be told, and there may be none: the samples say little"
+                " about the labels, whose prediction is hardly better than the commonest one"
+            )
+        found = "there may be none: the scores show no more"
+        if self.count:
+            found = (
+                f"about {self.count} ({100 * self.share:.2g}%, estimated) where classes that"
+                " overlap explain no more"
+            )
+        if not self.untold:
+            return f"{most}; {found}"
+        classes = ", ".join(map(str, self._name(torch.tensor(self.untold[:6]))))
         return (
-            f"{most}; about {self.count} ({100 * self.share:.2g}%, estimated) if the classes do not"
-            " overlap; where they do, right labels look wrong, and there may be none"
+            f"{most}; {found}. Nothing can be told of labels {classes}: the samples hardly tell"
+            " them from others"
         )

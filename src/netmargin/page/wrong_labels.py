@@ -89,12 +89,13 @@ def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
         f"At most {count(found.count_at_most)} of {count(found.n)} training labels are wrong"
         f" ({number(100 * found.at_most, ROUND_CEILING)}%; 95% confidence)."
     )
+    if found.tells_nothing:
+        return f"{most} Which ones cannot be told: the samples say little about the labels."
     if not found.count:
         return f"{most} There may be none: the scores show no more."
     return (
-        f"{most} If the classes do not overlap, about {count(found.count)} are, and of the"
-        f" {count(shown)} below about {count(round(float(so_far[shown - 1])))}; where they do,"
-        " there may be none."
+        f"{most} About {count(found.count)} are where classes that overlap explain no more, and of"
+        f" the {count(shown)} below about {count(round(float(so_far[shown - 1])))}."
     )
 
 
