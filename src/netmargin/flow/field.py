@@ -13,6 +13,7 @@ from ..errors import ModelError
 from ..losses import Loss
 from ..margins import margins
 from ..nets.gates import Gates
+from ..nets.gradients import differentiate_each
 from ..nets.model import call_with
 from ..nets.net_on_samples import NetOnSamples
 from ..training.relative_loss import relative_gradient
@@ -231,13 +232,8 @@ class FlowField:
     ) -> Tensor:
         """Gradients of the sliding pre-activations in the parameters, (K, P)."""
         chosen = torch.cat([z.reshape(-1) for z in inputs])[sliding]
-        rows = torch.autograd.grad(
-            chosen,
-            list(leaves.values()),
-            torch.eye(len(sliding), dtype=chosen.dtype, device=chosen.device),
-            is_grads_batched=True,
-            allow_unused=True,
-        )
+        each = torch.eye(len(sliding), dtype=chosen.dtype, device=chosen.device)
+        rows = differentiate_each(chosen, list(leaves.values()), each)
         parts = [
             (chosen.new_zeros(len(sliding), size) if g is None else g.reshape(len(sliding), -1))
             for g, size in zip(rows, self._sizes, strict=True)

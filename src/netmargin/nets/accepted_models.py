@@ -27,7 +27,8 @@ _INSTEAD_OF_SHARDS = (
 
 
 def check_model(model: Any) -> nn.Module:
-    """The module that the caller gave, freed of `DataParallel` and its kin: not a copy.
+    """The module that the caller gave, freed of `DataParallel` and its kin: not a copy. It leaves
+    inference mode, if it was made in it.
 
     Raises ModelError if it is none, or one whose operations or weights cannot be followed.
     """
@@ -46,12 +47,38 @@ def check_model(model: Any) -> nn.Module:
                 f"Sharded: of parameter {name!r} every process holds a part (fully_shard)."
                 f" {_INSTEAD_OF_SHARDS}"
             )
-        if not (parameter.is_floating_point() or parameter.is_complex()):
+        if parameter.is_complex():
+            raise ModelError(
+                f"Complex: parameter {name!r} is of type {parameter.dtype}, and norms, orders and"
+                " gradients here are those of real weights. Hold its real and imaginary part in one"
+                " real parameter of shape (..., 2), and use torch.view_as_complex in forward."
+            )
+        if not parameter.is_floating_point():
             raise ModelError(
                 f"Integer: parameter {name!r} is of type {parameter.dtype}, in which nothing can be"
                 " scaled or moved a little. Give the float model that it was made from."
             )
+    _leave_inference_mode(model)
     return model
+
+
+def _leave_inference_mode(model: nn.Module) -> None:
+    """Put ordinary tensors of the same values in place of weights and buffers that were made under
+    torch.inference_mode, of which nothing can be differentiated or trained.
+    """
+    made: dict[int, tuple[Tensor, Tensor]] = {}  # the old ones are kept: ids are theirs alone
+    with torch.inference_mode(False):
+        for module in model.modules():
+            for own in (module._parameters, module._buffers):
+                for name, old in own.items():
+                    if old is None or is_lazy(old) or not old.is_inference():
+                        continue
+                    if id(old) not in made:
+                        new = old.detach().clone()
+                        if isinstance(old, nn.Parameter):
+                            new = nn.Parameter(new, old.requires_grad)
+                        made[id(old)] = old, new
+                    own[name] = made[id(old)][1]  # type: ignore[assignment]
 
 
 def require_shapes(model: nn.Module) -> nn.Module:

@@ -6,7 +6,7 @@ input: it is kept as these two factors, so that inner products of gradients cost
 the layers that hold most parameters.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,17 @@ numbers above do not count.
 """
 _NUMBERS_HELD = 120_000_000
 """Numbers of gradients that are held for later, 1 GB; beyond it time is spent instead of memory."""
+
+
+def differentiate_each(outputs: Tensor, inputs: Sequence[Tensor], weights: Tensor) -> tuple:
+    """Gradients of weighted sums of outputs, one for each row of weights: one tensor for each of
+    the inputs, None where none of the outputs depends on it.
+    """
+    # Anomaly detection reads values, which a batch of backward passes does not allow.
+    with torch.autograd.set_detect_anomaly(False):
+        return torch.autograd.grad(
+            outputs, inputs, weights, is_grads_batched=True, allow_unused=True
+        )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from ..margins import score_gaps
+from ..nets.gradients import differentiate_each
 from ..nets.model import scores
 from .lipschitz import (
     KINKS,
@@ -155,7 +156,7 @@ def _compute_local_radii(
     # One backward pass for all units and scores: (their number, N, *inputs). `torch.func.jacrev`
     # would do the same, but imports torch's compiler, which takes longer than many radii.
     each = torch.eye(outputs.shape[1], dtype=x.dtype, device=x.device)[:, None]
-    (slopes,) = torch.autograd.grad(outputs, x, each.expand(-1, len(x), -1), is_grads_batched=True)
+    (slopes,) = differentiate_each(outputs, [x], each.expand(-1, len(x), -1))
     slopes, score_slopes = slopes.movedim(0, 1).split([units, scores.shape[1]], 1)
     with torch.no_grad():
         at = outputs[:, :units].abs()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from ..nets.gradients import differentiate_each
 from .products import LARGEST_MATRIX, SMALLEST_NORMAL, multiply_absolute, without_biases
 
 # Layers with a known constant; any other one, and so any new one, is refused.
@@ -256,7 +257,7 @@ def _write_out_by_rows(layers: list[nn.Module], x: Tensor) -> Tensor:
         start = torch.zeros_like(x, requires_grad=True)
         z = _run(layers, start).flatten()
         one_hot = torch.eye(len(z), dtype=z.dtype, device=z.device)
-        return torch.autograd.grad(z, start, one_hot, is_grads_batched=True)[0].flatten(1)
+        return differentiate_each(z, [start], one_hot)[0].flatten(1)
 
 
 def _write_out_by_columns(layers: list[nn.Module], x: Tensor) -> Tensor:
