@@ -11,7 +11,6 @@ import netmargin as nm
 from netmargin.label_errors.calibration import (
     bound_share_wrong,
     draw_flips,
-    estimate_share_wrong,
     score_labels,
 )
 from netmargin.label_errors.epochs import sum_early_margins
@@ -199,8 +198,6 @@ def test_share_of_a_known_mixture(share):
     # A wrong label flipped at random becomes right once in nine times.
     lucky = wrong & (rng.random(n) < 1 / (classes - 1))
     flipped = np.where(lucky, rng.normal(2, 0.7, n), rng.normal(-2, 0.7, n))
-    found = estimate_share_wrong(given, flipped, classes)
-    assert found == pytest.approx(share, abs=0.01)
     assert share <= bound_share_wrong(given, flipped, classes) < share + 0.03
 
 

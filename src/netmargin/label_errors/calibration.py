@@ -19,13 +19,6 @@ from scipy.stats import beta
 
 _FLIPS = 9
 """Flips of each sample, at most: with ten classes all others."""
-_LEAST_SHARE_OF_FLIPS = 0.25
-"""The ratio is looked at where at least so many flips score lower. Farther out it rests on a few
-samples: with 1,800 samples and 10% wrong labels there it stands on 45 of them.
-"""
-_THRESHOLDS = 76
-"""Scores at which the ratio is looked at, a hundredth of the flips between two of them."""
-
 _BOUNDED_AT = (0.25, 0.4, 0.6, 0.8)
 """Shares of flips at whose scores the share of wrong labels is bounded. Each bound may fail in a
 quarter of 5%: of 60 drawn data sets of each of 13 kinds (docs/label-errors.md) none or up to 3 did.
@@ -56,17 +49,6 @@ def draw_flips(scores: np.ndarray, given: np.ndarray, rng: np.random.Generator) 
     if count < classes - 1:
         offsets = rng.integers(1, classes, size=(n, count))
     return np.take_along_axis(scores, (given[:, None] + offsets) % classes, axis=1).ravel()
-
-
-def estimate_share_wrong(given: np.ndarray, flipped: np.ndarray, classes: int) -> float:
-    """Estimate e, the share of wrong labels among those given, if the classes do not overlap."""
-    levels = np.linspace(_LEAST_SHARE_OF_FLIPS, 1, _THRESHOLDS)
-    count, among_flips = _count_below(given, flipped, levels)
-    below = count / len(given)
-    # One standard deviation is added, so that the least ratio is not one of too few samples.
-    deviation = np.sqrt(np.maximum(below, 1 / len(given)) / len(given))
-    least = np.argmin((below + deviation) / among_flips)
-    return _share_of_ratio(float(below[least] / among_flips[least]), classes)
 
 
 def bound_share_wrong(given: np.ndarray, flipped: np.ndarray, classes: int) -> float:

@@ -21,8 +21,6 @@ wrong with probability v_k (1 - p_k) / q_k. Before that is said, four questions 
   so; wrong labels fall on other classes as often.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import softmax
@@ -58,22 +56,6 @@ _STRAY_ALONE = (0.1, 0.15)
 """The same for a class that has more of them than the others: a tenth of it."""
 
 
-@dataclass(frozen=True)
-class _Mixture:
-    """Parameters of the mixture, and twice its log-likelihood."""
-
-    slope: float
-    offsets: np.ndarray
-    background: np.ndarray
-    twice_likelihood: float
-
-    def explain(self, F: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The probability that each label is wrong, (n,)."""
-        own = softmax(self.slope * F + self.offsets, axis=1)[np.arange(len(y)), y]
-        rate = self.background[y]
-        return rate * (1 - own) / ((1 - self.background.sum()) * own + rate)
-
-
 def find_wrong(
     F: np.ndarray,
     y: np.ndarray,
@@ -97,12 +79,12 @@ def find_wrong(
         return np.zeros(len(y)), np.arange(classes)
     sizes = np.maximum(sizes, 1)
     few = units[np.sort(rng.permutation(len(units))[:_FITTED_ON])]
-    found = _fit(F[few], y[few])
-    wrong = found.explain(F, y)
+    theta, rates, most = _fit(F[few], y[few])
+    own = softmax(theta[0] * F + theta[1:], axis=1)[np.arange(len(y)), y]
+    wrong = rates[y] * (1 - own) / ((1 - rates.sum()) * own + rates[y])
     counts = np.bincount(y[units], wrong[units], minlength=classes)
     shared = _share_in_common(counts, others)
-    rest = _fit(F[few], y[few], found, found.background * (1 - shared))
-    gain = found.twice_likelihood - rest.twice_likelihood
+    gain = most - _fit(F[few], y[few], theta, rates * (1 - shared))[2]
     told = ((counts <= _STRAY[1] * sizes) | (shared > 0.5))[y]
     believed = shared * _fall(counts / sizes, *_STRAY)
     needed = np.clip(5 + classes, *_EVIDENCE) * (1 + _WEAK * max(0, _SKILL[1] - skill))
@@ -152,40 +134,34 @@ def _weigh(evidence: float, power: int) -> float:
 
 
 def _fit(
-    F: np.ndarray,
-    y: np.ndarray,
-    start: _Mixture | None = None,
-    background: np.ndarray | None = None,
-) -> _Mixture:
-    """The mixture of the largest likelihood; or, from another on, that with a given background."""
+    F: np.ndarray, y: np.ndarray, start: np.ndarray | None = None, fixed: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """a and b of the largest likelihood, v, and twice that log-likelihood; of a fixed v from other
+    a and b on.
+    """
     n, classes = F.shape
-    rows = np.arange(n)
-    own = np.zeros((n, classes))
-    own[rows, y] = 1
-    first = np.append(np.log(10.0), np.zeros(classes))
-    if start is not None:
-        first = np.append(np.log(start.slope), start.offsets)
-    if background is None:
-        first = np.append(first, np.full(classes, np.log(0.1 / classes)))
+    rows, own = np.arange(n), np.eye(classes)[y]
 
-    def read(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        rates = background
-        if rates is None:
-            rates = softmax(np.append(theta[1 + classes :], 0))[:-1]
-        return np.exp(theta[0]), theta[1 : 1 + classes], rates
+    def read(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ab = np.append(np.exp(theta[0]), theta[1 : 1 + classes])
+        return ab, softmax(np.append(theta[1 + classes :], 0))[:-1] if fixed is None else fixed
 
     def lose(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        slope, offsets, rates = read(theta)
+        (slope, *offsets), rates = read(theta)
         p = softmax(slope * F + offsets, axis=1)
         # Of a label of which p is 0 the logarithm is finite all the same.
         explained = (1 - rates.sum()) * p[rows, y] + 1e-300
         q = explained + rates[y]
         pull = (explained / q / n)[:, None] * (own - p)
-        gradient = [-slope * (pull * F).sum(), *(_RIDGE * offsets - pull.sum(axis=0))]
-        if background is None:
+        gradient = [-slope * (pull * F).sum(), *(_RIDGE * np.array(offsets) - pull.sum(axis=0))]
+        if fixed is None:
             gradient += list(rates - np.bincount(y, 1 - explained / q, minlength=classes) / n)
-        return _RIDGE / 2 * offsets @ offsets - np.log(q).mean(), np.array(gradient)
+        return _RIDGE / 2 * np.square(offsets).sum() - np.log(q).mean(), np.array(gradient)
 
+    first = np.append(10.0, np.zeros(classes)) if start is None else start.copy()
+    first[0] = np.log(first[0])
+    if fixed is None:
+        first = np.append(first, np.full(classes, np.log(0.1 / classes)))
     bounds = [(-5, 5), *[(None, None)] * (len(first) - 1)]
     best = minimize(lose, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    return _Mixture(*read(best.x), -2 * n * best.fun)
+    return *read(best.x), -2 * n * best.fun

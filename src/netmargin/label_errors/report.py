@@ -89,9 +89,7 @@ class LabelErrors(Record):
     @property
     def tells_nothing(self) -> bool:
         """Whether the samples say too little about the labels to call any of them wrong."""
-        return len(self.untold) > 0 and bool(
-            torch.isin(self.given, torch.tensor(self.untold)).all()
-        )
+        return set(self.given.tolist()) <= set(self.untold)
 
     @property
     def order(self) -> Tensor:
@@ -187,27 +185,22 @@ class LabelErrors(Record):
         return Table("Labels that may be wrong, worst first", rows, heads, notes)
 
     def _count_wrong(self) -> str:
-        """How many labels are wrong at most, and how many if the classes do not overlap."""
+        """How many labels are wrong at most, and how many overlap leaves."""
         share = number(100 * self.at_most, ROUND_CEILING)
         most = (
             f"at most {self.count_at_most} wrong labels ({share}%; 95% confidence, if they are"
             " drawn at random among the other classes)"
         )
+        none = "there may be none"
         if self.tells_nothing:
             return (
-                f"{most}; which ones cannot be told, and there may be none: the samples say little"
-                " about the labels, whose prediction is hardly better than the commonest one"
+                f"{most}; which ones cannot be told, and {none}: the samples say little about the"
+                " labels, whose prediction is hardly better than the commonest one"
             )
-        found = "there may be none: the scores show no more"
-        if self.count:
-            found = (
-                f"about {self.count} ({100 * self.share:.2g}%, estimated) where classes that"
-                " overlap explain no more"
-            )
+        rest = "where classes that overlap explain no more"
+        found = f"about {self.count} ({100 * self.share:.2g}%, estimated) {rest}"
+        said = f"{most}; {found if self.count else f'{none}: the scores show no more'}"
         if not self.untold:
-            return f"{most}; {found}"
-        classes = ", ".join(map(str, self._name(torch.tensor(self.untold[:6]))))
-        return (
-            f"{most}; {found}. Nothing can be told of labels {classes}: the samples hardly tell"
-            " them from others"
-        )
+            return said
+        few = ", ".join(map(str, self._name(torch.tensor(self.untold[:6]))))
+        return f"{said}. Nothing can be told of labels {few}: they are hardly told from others"
