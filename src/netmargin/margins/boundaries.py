@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ArgumentError, DataError, ModelError
+from ..nets.input_slopes import differentiate
 from ..nets.model import scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
 from .of_outputs import score_gaps
@@ -29,8 +30,7 @@ def differentiable_scores(
     """The point in which to differentiate, a leaf (N, ...), and the scores (N, C) of it.
 
     The point is the input, or the output of a layer that runs once. Raises DataError for inputs of
-    whole numbers without a layer, ArgumentError for another layer, and ModelError where the scores
-    carry no gradient.
+    whole numbers without a layer, and ArgumentError for another layer.
     """
     # The caller may have switched gradients off, and tensors made in inference mode have none.
     with torch.inference_mode(False), torch.enable_grad():
@@ -46,11 +46,6 @@ def differentiable_scores(
             outputs = scores(model, point)
         else:
             point, outputs = _scores_from(model, x, layer)
-    if not outputs.requires_grad:
-        raise ModelError(
-            "The model's scores carry no gradient in its inputs. Its forward detaches them, rounds"
-            " them, or works under torch.no_grad(): input margins need the derivative."
-        )
     return point, outputs
 
 
@@ -133,9 +128,7 @@ def _ordered_gaps(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def _gradient_sizes(gaps: Tensor, point: Tensor, *, last: bool) -> tuple[Tensor, Tensor]:
     """The norms of the gradients of the gaps (N,), and of point * gradient, in float64."""
-    (gradient,) = torch.autograd.grad(
-        gaps.sum(), point, retain_graph=not last, materialize_grads=True
-    )
+    gradient = differentiate(gaps.sum(), point, keep=not last)
     rows = gradient.reshape(len(gradient), -1).double()
     if not torch.isfinite(rows).all():
         first = int(torch.nonzero(~torch.isfinite(rows).all(1))[0, 0])

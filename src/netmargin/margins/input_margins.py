@@ -124,11 +124,18 @@ class InputMargins(Record):
         return Table(f"Distances of {self.n:,} samples", rows, notes=notes, warning=self.warning)
 
     @classmethod
-    def joined(cls, parts: Sequence[Boundaries], q: Tensor, labels: Tensor) -> "InputMargins":
-        """Join what was found for the batches of a data set."""
+    def joined(
+        cls, parts: Sequence[Boundaries], q: Tensor, labels: Tensor, warning: str
+    ) -> "InputMargins":
+        """Join what was found for the batches of a data set; infinite distances are warned of."""
 
         distances, rivals, relative, headroom = map(torch.cat, zip(*parts, strict=True))
-        return cls(distances, rivals, relative, q, labels, headroom)
+        if flat := int(distances.isinf().sum()):
+            warning += (
+                f"{' ' * bool(warning)}{flat:,} of {len(q):,} distances are infinite: the gradient"
+                " of the scores is 0 there, as rounding, sign, clamping and dead units make it."
+            )
+        return cls(distances, rivals, relative, q, labels, headroom, warning=warning)
 
 
 @takes_data
@@ -230,8 +237,9 @@ def input_margins(
         score=lambda x: differentiable_scores(model, x, layer),
         begin=begin,
         compute=compute,
+        slopes=layer is None,
         progress="input margins" if progress else "",
     )
     boundaries, q, classes = zip(*parts, strict=True)
-    found = InputMargins.joined(boundaries, torch.cat(q), torch.cat(classes))
-    return replace(found, class_names=names.names, warning=doubt.text)
+    found = InputMargins.joined(boundaries, torch.cat(q), torch.cat(classes), doubt.text)
+    return replace(found, class_names=names.names)

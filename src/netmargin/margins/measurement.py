@@ -151,13 +151,16 @@ def measure(
         begin=begin,
         compute=compute,
         faults=homogeneity.warning if homogeneity else None,
+        slopes=input_margins is True,
     )
     q, classes, log_losses, boundaries = zip(*parts, strict=True)
     found = torch.cat(q), torch.cat(classes)
     # Sums of losses as logs: deep in training a loss is far below the least float64.
     log_loss = functools.reduce(logspace.log_add, log_losses, -math.inf)
+    warning = doubt.text
     if input_margins is True:
-        input_margins = InputMargins.joined(boundaries, *found)
+        input_margins = InputMargins.joined(boundaries, *found, warning)
+        warning = input_margins.warning
     if input_margins and len(input_margins.q) != len(found[0]):
         raise ArgumentError(
             f"input_margins holds {input_margins.n} samples, and the data {len(found[0])}. Pass"
@@ -166,13 +169,13 @@ def measure(
     report = make_report(model, analysis, loss, found[0], log_loss)
     if input_margins:
         own = names.names or input_margins.class_names
-        input_margins = replace(input_margins, class_names=own, warning=doubt.text)
+        input_margins = replace(input_margins, class_names=own)
     return replace(
         report,
         labels=found[1],
         input_margins=input_margins or None,
         class_names=names.names,
-        warning=doubt.text,
+        warning=warning,
         saturated=doubt.saturated,
     )
 

@@ -13,6 +13,7 @@ from ..core.progress import Progress
 from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.forward_faults import SAMPLES, find_faults
+from ..nets.input_slopes import doubt_slopes
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import in_mode
 from ..nets.probabilities import Doubt, doubt_scores
@@ -48,14 +49,16 @@ def pass_over(
     begin: Callable[[Any, Tensor, Doubt], Opened],
     compute: Callable[[ScoredBatch], Found],
     faults: str | None = None,
+    slopes: bool = False,
     progress: str = "",
 ) -> tuple[list[Found], Opened, Doubt]:
     """What `compute` finds in every batch, what `begin` finds in the first, and doubts about it.
 
     `score` maps inputs to a point and the scores of it, `begin` takes the first inputs, scores and
-    doubts. `faults` are those of the net where they are known: nothing is warned of then. The net
-    is in evaluation mode and gradients are off. Of processes that share the samples each computes
-    its own batches, and all return the whole. `progress` is what is shown meanwhile.
+    doubts. `faults` are those of the net where they are known: they are not warned of then.
+    `slopes` says whether scores are differentiated in the inputs. The net is in evaluation mode and
+    gradients are off. Of processes that share the samples each computes its own batches, and all
+    return the whole. `progress` is what is shown meanwhile.
     """
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
 
@@ -83,7 +86,8 @@ def pass_over(
                         few = x
                         if isinstance(samples, Arrays):  # also where batches hold one sample
                             few = next(batches(samples, SAMPLES, model))[0]
-                        doubt = _doubt_net(model, few, doubt_scores(model, x, outputs), faults)
+                        doubt = doubt_scores(model, x, outputs)
+                        doubt = _doubt_net(model, few, doubt, faults, slopes)
                         first = begin(x, outputs, doubt)
                         names.require_number(outputs.shape[1])
                         labels = Labels(outputs.shape[1])
@@ -104,10 +108,13 @@ def pass_over(
     return [found for _, found in parts], first, doubt
 
 
-def _doubt_net(model: nn.Module, x: Any, doubt: Doubt, faults: str | None) -> Doubt:
-    """Doubts about the scores of a net with its faults, of which it warns if they are not known."""
+def _doubt_net(model: nn.Module, x: Any, doubt: Doubt, faults: str | None, slopes: bool) -> Doubt:
+    """Doubts about the scores of a net with its faults, of which it warns if they are new."""
+    new = []
     if faults is None:
         faults = find_faults(model, x)
-        for said in filter(None, (faults, doubt.text if doubt.saturated else "")):
-            warn_caller(said)
-    return doubt._replace(text=" ".join(filter(None, (faults, doubt.text))))
+        new = [faults, doubt.text if doubt.saturated else ""]
+    masked = doubt_slopes(model, x) if slopes and not faults else ""
+    for said in filter(None, (*new, masked)):
+        warn_caller(said)
+    return doubt._replace(text=" ".join(filter(None, (faults, doubt.text, masked))))

@@ -3,7 +3,7 @@ it does not hold, samples that see each other.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -133,9 +133,10 @@ def find_company(model: nn.Module, x: Any, whole: Tensor, rows: Sequence[int]) -
     # Where a net takes no sample alone, it takes a batch of its copies.
     alone = [worst] * (1 if math.isfinite(gap) else len(x))
     exact = map_floating(Tensor.double, x)
+    score = scoring_in_float64(model)
     try:
-        whole = score_in_float64(model, exact)
-        gap = _difference(whole[worst], score_in_float64(model, exact[alone])[0])
+        whole = score(exact)
+        gap = _difference(whole[worst], score(exact[alone])[0])
     except NetmarginError:
         return ""
     size = _size_of(whole)
@@ -149,12 +150,17 @@ def find_company(model: nn.Module, x: Any, whole: Tensor, rows: Sequence[int]) -
     )
 
 
-def score_in_float64(model: nn.Module, x: Any) -> Tensor:
-    """The scores of float64 inputs, with all that a net computes in float64, casts included."""
+def scoring_in_float64(model: nn.Module) -> Callable[[Any], Tensor]:
+    """What scores float64 inputs, with all that the net computes in float64, casts included."""
     named = (*model.named_parameters(), *model.named_buffers())
-    exact = {name: t.double() if t.is_floating_point() else t for name, t in named}
-    with explain_forward_errors(x), Float64Mode():
-        return call_with(model, exact, x)
+    # Copies, as what was made in inference mode has no graph.
+    exact = {n: t.detach().to(torch.float64, copy=True) for n, t in named if t.is_floating_point()}
+
+    def score(x: Any) -> Tensor:
+        with explain_forward_errors(x), Float64Mode():
+            return call_with(model, exact, x)
+
+    return score
 
 
 def _size_of(outputs: Tensor) -> float:

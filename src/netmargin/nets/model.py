@@ -190,6 +190,10 @@ def float64_copy(model: nn.Module) -> nn.Module:
             " outside of the model."
         ) from error
     twin = twin.double().eval()
+    for module in twin.modules():
+        # They change gradients, and what is proved by gradients with them.
+        module._backward_hooks.clear()
+        module._backward_pre_hooks.clear()
     let_casts_follow(twin)
     clear_masked_weights(twin)
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.

@@ -80,7 +80,9 @@ class Facts:
         """What is wrong with scores that are probabilities, or ""."""
         if self.comparison is not None and self.comparison.warning:
             return self.comparison.warning
-        found = [split.report.warning for split in self.splits]
+        margins = (split.report.input_margins for split in self.splits)
+        found = [found.warning for found in margins if found is not None]
+        found += [split.report.warning for split in self.splits]
         found += [linked.report.warning for linked in self.radii]
         return next(filter(None, found), "")
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from ..nets.input_slopes import differentiate
 from ..nets.model import scores
 from .certified import score_margins
 from .flips import bound_margins
@@ -64,7 +65,7 @@ def _differentiate(values: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tenso
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         found = values(x)
-        (slope,) = torch.autograd.grad(found.sum(), x)
+        slope = differentiate(found.sum(), x)
     return found.detach(), slope
 
 

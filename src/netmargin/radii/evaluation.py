@@ -8,11 +8,13 @@ import torch
 from torch import nn
 
 from ..core.arguments import check_choice, check_count, check_flag, check_number, check_words
+from ..core.caller import warn_caller
 from ..errors import DataError
 from ..margins import measure
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, read_model_and_data, takes_data
 from ..nets.forward_faults import SAMPLES, require_no_faults
+from ..nets.input_slopes import doubt_slopes
 from ..nets.model import with_gradients
 from ..nets.named_inputs import as_one_tensor
 from ..nets.net_on_samples import NetOnSamples
@@ -143,6 +145,8 @@ def robustness(
     _freeze(net)
     require_no_faults(net, scored.first_inputs(SAMPLES), weights=False)
     measured = measure(net, samples, batch_size=batch_size)
+    if masked := doubt_slopes(net, scored.first_inputs(SAMPLES)) if attacks else "":
+        warn_caller(masked)
     box = check_box(box, samples)
     correct = measured.q[measured.q > 0]
     scale = float(correct.median()) if len(correct) else 1.0
@@ -192,7 +196,7 @@ def robustness(
         status=status,
         examined=examined,
         flips=flips if attacks or search else None,
-        warning=measured.warning,
+        warning=" ".join(filter(None, (measured.warning, masked))),
         upper_proved=methods.judge is not None,
     )
 

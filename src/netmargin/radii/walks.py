@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..nets.input_slopes import differentiate
 from ..nets.model import scores
 from .boundary import (
     compute_gap_and_slope,
@@ -198,7 +199,7 @@ def _step_aside(net: nn.Module, x: Tensor, lengths: Tensor, random: torch.Genera
         z = x.detach().requires_grad_()
         found = scores(net, z)
         weights = torch.rand(found.shape, generator=random, dtype=x.dtype, device=x.device) * 2 - 1
-        (slope,) = torch.autograd.grad((weights * found).sum(), z)
+        slope = differentiate((weights * found).sum(), z)
     return x + _rescale(slope.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0), lengths)
 
 

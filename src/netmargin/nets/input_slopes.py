@@ -1,0 +1,75 @@
+"""Slopes of scores in the inputs: gradients, or a sentence on why they are none."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from .forward_faults import SAMPLES, scoring_in_float64
+from .named_inputs import as_one_tensor
+
+_STEP = 1e-6
+"""Length of the steps that gradients are held against, relative to the spread of each input: few
+kinks lie so near, and rounding changes the rise by 1e-10 of it.
+"""
+_SAME_SLOPE = 1e-3
+"""Relative difference up to which a rise is that of the gradient, curvature and rounding beside."""
+_ROUNDING = 1e-13
+"""Rises below this share of the scores are rounding."""
+
+
+def differentiate(value: Tensor, point: Tensor, *, keep: bool = False) -> Tensor:
+    """The gradient of a number in inputs, or in what a layer made of them; `keep` keeps its graph.
+
+    Raises ModelError where the number does not come from them by operations with derivatives.
+    """
+    slope = None
+    if value.requires_grad:
+        (slope,) = torch.autograd.grad(value, point, retain_graph=keep, allow_unused=True)
+    if slope is None:
+        raise ModelError(
+            "The model's scores carry no gradient in its inputs. Its forward detaches them, makes"
+            " whole numbers of them, or works under torch.no_grad(): let it go by operations of"
+            " torch that have a derivative."
+        )
+    return slope
+
+
+def doubt_slopes(model: nn.Module, x: Any) -> str:
+    """A sentence where gradients in a few floating inputs are not the slopes of the scores, or "".
+
+    They are held against what float64 scores do on short steps. Raises ModelError without any.
+    """
+    with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng():
+        model, x = as_one_tensor(model, x[:SAMPLES])
+        x, score = x.detach().double(), scoring_in_float64(model)
+
+        def value(z: Tensor) -> Tensor:
+            found = score(z).reshape(len(z), -1)
+            weights = torch.arange(found.shape[1], dtype=z.dtype, device=z.device).cos()
+            return found.masked_fill(found.isinf(), 0.0) @ weights
+
+        spread = (x - x.mean(0)).abs().amax(0)
+        spread = spread if spread.any() else x.abs().amax(0) + 1e-3
+        step = torch.randn(x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
+        step = _STEP * spread * step.to(x.device)
+        try:
+            here = value(point := x.clone().requires_grad_())
+            slope = differentiate(here.sum(), point)
+            rise = ((value(x + step) - value(x - step)) / 2).detach()
+        except ModelError:
+            raise
+        except Exception:  # it has just been scored: where it fails now, its code bears no watching
+            return ""
+    told = (slope * step).flatten(1).sum(1)
+    least = _SAME_SLOPE * torch.maximum(rise.abs(), told.abs()) + _ROUNDING * here.abs().max()
+    masked = ((rise - told).abs() > least) | ~slope.flatten(1).any(1)
+    if 2 * int(masked.sum()) <= len(x):
+        return ""
+    return (
+        f"The gradient of the scores in the inputs is 0, or not their slope, at {int(masked.sum())}"
+        f" of {len(x)} samples that were looked at: rounding, sign, clamping or detach() in forward"
+        " mask it. Distances by slopes mean nothing there, and attacks that follow slopes miss"
+        " nearer points."
+    )
