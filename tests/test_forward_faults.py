@@ -3,10 +3,12 @@
 import contextlib
 import warnings
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import netmargin as nm
 
@@ -181,3 +183,232 @@ def test_samples_that_do_not_are_not(name, dtype):
     net = HONEST[name]().to(dtype)
     told = heads(nm.measure, net, labelled(net, X.to(dtype)))
     assert not [word for word in ("see each other", "none of its par") if word in " ".join(told)]
+
+
+# -- gradients in the inputs that are masked, or none
+
+
+class Through(torch.autograd.Function):
+    """Rounds, and passes gradients on as if it did not."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, slope):
+        return slope
+
+
+def of(function) -> nn.Module:
+    """A net of two layers on what a function makes of its inputs."""
+
+    class Net(Own):
+        def forward(self, x):
+            return super().forward(function(x))
+
+    return Net(lambda _, h: h)
+
+
+def after(function) -> nn.Module:
+    """A net with a function between its layers."""
+    return Own(lambda _, h: function(h))
+
+
+MASKED = {
+    "rounded": lambda: of(lambda x: (x * 8).round() / 8),
+    "floor": lambda: of(lambda x: (x * 4).floor()),
+    "sign": lambda: of(torch.sign),
+    "clamped": lambda: of(lambda x: (1e3 * x).clamp(-1, 1)),
+    "straight through": lambda: of(Through.apply),
+    "straight through by detach": lambda: of(lambda x: x + (x.round() - x).detach()),
+    "partly detached": lambda: of(lambda x: torch.cat([x[:, :4].detach(), x[:, 4:]], 1)),
+    "a detached branch": lambda: after(lambda h: h + h.square().detach()),
+    "a gradient turned round": lambda: of(lambda x: 2 * x.detach() - x),
+    "fake quantization": lambda: of(
+        lambda x: torch.fake_quantize_per_tensor_affine(x, 0.05, 0, -4, 4)
+    ),
+}
+WITHOUT = {
+    "detached": lambda: of(Tensor.detach),
+    "detached within": lambda: after(Tensor.detach),
+    "no_grad": lambda: of(torch.no_grad()(lambda x: 2 * x)),
+    "inference_mode": lambda: of(torch.inference_mode()(lambda x: 2 * x)),
+    "heaviside": lambda: after(lambda h: torch.heaviside(h - 0.3, h.new_zeros(()))),
+    "whole numbers": lambda: of(lambda x: (8 * x).long().to(x.dtype)),
+    "comparisons": lambda: of(lambda x: (x > 0).to(x.dtype)),
+    "numpy": lambda: of(lambda x: torch.from_numpy(np.tanh(x.detach().numpy()))),
+}
+SMOOTH = {
+    "tanh": lambda: after(torch.tanh),
+    "leaky": lambda: after(F.leaky_relu),
+    "softplus, steep": lambda: after(lambda h: F.softplus(100 * h)),
+    "clamped where it matters little": lambda: of(lambda x: x.clamp(-2, 2)),
+    "casts": lambda: of(lambda x: x.float().double().to(x.dtype)),
+    "far inputs": lambda: of(lambda x: (x + 1e6) - 1e6),
+    "checkpointed": lambda: of(lambda x: checkpoint(torch.sin, x, use_reentrant=False)),
+    "unequal features": lambda: of(lambda x: x * x.new_tensor([1e5, 1, 1e-5, 1, 1, 1])),
+    "sort": lambda: after(lambda h: h.sort(1).values),
+    "where": lambda: of(lambda x: torch.where(x > 0, x, -x)),
+}
+DISTANCES = {
+    "input_margins": lambda net, data: nm.input_margins(net, data, progress=False),
+    "measure": lambda net, data: nm.measure(net, data, input_margins=True),
+    "robustness": lambda net, data: nm.robustness(
+        net, (data[0][:4], data[1][:4]), progress=False, effort="quick"
+    ),
+}
+
+
+def head_of(call, net, data) -> str:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        report = call(net, data)
+    said = [str(warning.message) for warning in told if "gradient" in str(warning.message)]
+    assert all(text in report.warning for text in said)
+    assert report.warning.split()[:5] == report.summary().split()[1:6] or not report.warning
+    return " ".join(said)
+
+
+@pytest.mark.parametrize("call", DISTANCES)
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_gradients_are_told_of(name, call):
+    net = MASKED[name]()
+    said = head_of(DISTANCES[call], net, labelled(net))
+    assert "The gradient of the scores in the inputs is 0, or not their slope" in said
+
+
+@pytest.mark.parametrize("call", DISTANCES)
+@pytest.mark.parametrize("name", WITHOUT)
+def test_inputs_without_gradients_are_refused_in_words(name, call):
+    net = WITHOUT[name]()
+    with pytest.raises(nm.ModelError, match="carry no gradient in its inputs"):
+        DISTANCES[call](net, labelled(net))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients_that_are_slopes_are_not(name):
+    net = SMOOTH[name]()
+    assert not head_of(DISTANCES["input_margins"], net, labelled(net))
+
+
+def test_each_infinite_distance_is_counted():
+    """Three of five samples lie where the net is flat."""
+    net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 2))
+    net[0].weight.data.fill_(1.0)
+    data = torch.tensor([[1.0], [-1.0], [2.0], [-3.0], [-2.0]]), torch.tensor([0, 0, 1, 1, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert nm.input_margins(net, data, progress=False).warning.endswith(
+            "3 of 5 distances are infinite: the gradient of the scores is 0 there, as rounding,"
+            " sign, clamping and dead units make it."
+        )
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_hooks_that_change_gradients_change_no_certificate(layer):
+    """Slopes a hundredth of the true ones once proved radii a hundred times too large."""
+    found = []
+    for change in (1.0, 0.01):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+        net[layer].register_full_backward_hook(
+            lambda _, slopes, __, change=change: tuple(change * slope for slope in slopes)
+        )
+        X, y = labelled(net)
+        report = nm.robustness(net, (X[:6], y[:6]), effort="quick", progress=False)
+        assert (report.lower > 0).all()
+        assert (report.lower <= report.upper).all()
+        found.append((*report.lower, *nm.kernels.empirical_ntk(net, X[:3]).ravel()))
+    assert found[0] == found[1]
+
+
+# -- weights that a model does not hold
+
+
+class Held(nn.Module):
+    """Three layers without biases, of which a holder keeps the first two."""
+
+    def __init__(self, hold):
+        super().__init__()
+        torch.manual_seed(1)
+        layers = nn.Linear(6, 8, bias=False), nn.Linear(8, 8, bias=False)
+        self.end = nn.Linear(8, 3, bias=False)
+        self.hidden = hold(self, layers)
+
+    def forward(self, x):
+        for layer in self.hidden():
+            x = F.relu(layer(x))
+        return self.end(x)
+
+
+def kept(**options):
+    """A holder of layers in an attribute of a kind."""
+
+    def hold(net, layers):
+        (kind,) = options.values()
+        net.layers = kind(layers)
+        return lambda: net.layers.values() if hasattr(net.layers, "values") else net.layers
+
+    return hold
+
+
+def frozen(net, layers):
+    net.layers = [layer.requires_grad_(False) for layer in layers]
+    return lambda: net.layers
+
+
+def bare(net, layers):
+    """Tensors that require gradients, and are no parameters."""
+    net.weights = [layer.weight.detach().clone().requires_grad_() for layer in layers]
+    return lambda: [lambda x, w=w: x @ w.to(x.dtype).T for w in net.weights]
+
+
+ELSEWHERE = {
+    "list": kept(kind=list),
+    "tuple": kept(kind=tuple),
+    "dict": kept(kind=lambda layers: dict(enumerate(layers))),
+    "dict of lists": lambda net, layers: lambda store={"a": list(layers)}: store["a"],
+    "closure": lambda net, layers: lambda: layers,
+    "frozen": frozen,
+    "tensors": bare,
+}
+OWN = {
+    "ModuleList": kept(kind=nn.ModuleList),
+    "ModuleDict": kept(kind=lambda layers: nn.ModuleDict(zip("ab", layers, strict=True))),
+    "Sequential": kept(kind=lambda layers: nn.Sequential(*layers)),
+    "a list beside": lambda net, layers: (
+        setattr(net, "own", nn.ModuleList(layers)), setattr(net, "also", list(layers)),
+        lambda: net.also,
+    )[2],
+    "weight_norm": lambda net, layers: kept(kind=nn.ModuleList)(
+        net, [nn.utils.parametrizations.weight_norm(layer) for layer in layers]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_weights_that_a_model_does_not_hold_are_told_of(name):
+    net = Held(ELSEWHERE[name])
+    data = labelled(net)
+    assert all(
+        "weights that are none of its parameters (2, the f" in s
+        for s in heads(nm.measure, net, data)
+    )
+    assert "none of its parameters" in nm.analyse(net, X).warning
+    assert nm.analyse(net, X).summary().startswith("WARNING: The model computes with weights")
+    for call in ("certify", "tangent_svm", "empirical_ntk"):
+        with pytest.raises(nm.ModelError, match="none of its parameters"):
+            REFUSING[call](net, data)
+    with pytest.warns(UserWarning, match="none of its parameters"):
+        nm.train(net, data, until=nm.Epochs(1), progress=False)
+    with pytest.warns(UserWarning, match="none of its parameters"):
+        watch = nm.Watch(net, data)
+    assert "none of its parameters" in watch.report.warning
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_weights_that_it_does_hold_are_not(name):
+    net = Held(OWN[name])
+    assert heads(nm.measure, net, labelled(net)) == ("", "")
+    assert not nm.analyse(net, X).warning

@@ -33,6 +33,12 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
         " it with torch operations only.",
     ),
     (
+        r"derivative for .* is not implemented|inference tensor",
+        ModelError,
+        "Its forward has an operation without a derivative, or works under torch.inference_mode():"
+        " the scores carry no gradient in its inputs. Take other operations, and leave the mode.",
+    ),
+    (
         r"missing \d+ required|takes \d+ positional|unexpected keyword",
         ModelError,
         "netmargin calls model(x) with one tensor. Wrap it: class OneInput(torch.nn.Module), whose"

@@ -28,9 +28,9 @@ _ROUNDING_UNITS = 1e3
 """Two evaluations may differ by this many units of rounding: on a GPU sums are not always added in
 the same order.
 """
-_SUSPECTED = 5e-7
-"""Relative difference of a sample alone and in its batch, four units of float32, from which on it
-is computed again in float64.
+_SUSPECTED = 1e-5
+"""Relative difference of a sample alone and in its batch, 80 units of float32, from which on it is
+computed again in float64: convolutions of one sample and of many stay below it.
 """
 _SEEN = 1e-9
 """The same difference in float64 from which on samples see each other: a net that loses seven

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from .advice import explain_forward_errors
 from .forward_faults import SAMPLES, scoring_in_float64
 from .named_inputs import as_one_tensor
 
@@ -26,7 +27,8 @@ def differentiate(value: Tensor, point: Tensor, *, keep: bool = False) -> Tensor
     """
     slope = None
     if value.requires_grad:
-        (slope,) = torch.autograd.grad(value, point, retain_graph=keep, allow_unused=True)
+        with explain_forward_errors(point):
+            (slope,) = torch.autograd.grad(value, point, retain_graph=keep, allow_unused=True)
     if slope is None:
         raise ModelError(
             "The model's scores carry no gradient in its inputs. Its forward detaches them, makes"
@@ -39,7 +41,7 @@ def differentiate(value: Tensor, point: Tensor, *, keep: bool = False) -> Tensor
 def doubt_slopes(model: nn.Module, x: Any) -> str:
     """A sentence where gradients in a few floating inputs are not the slopes of the scores, or "".
 
-    They are held against what float64 scores do on short steps. Raises ModelError without any.
+    They are held against what float64 scores do on short steps.
     """
     with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng():
         model, x = as_one_tensor(model, x[:SAMPLES])
@@ -58,9 +60,7 @@ def doubt_slopes(model: nn.Module, x: Any) -> str:
             here = value(point := x.clone().requires_grad_())
             slope = differentiate(here.sum(), point)
             rise = ((value(x + step) - value(x - step)) / 2).detach()
-        except ModelError:
-            raise
-        except Exception:  # it has just been scored: where it fails now, its code bears no watching
+        except Exception:  # whoever needs slopes says why there are none
             return ""
     told = (slope * step).flatten(1).sum(1)
     least = _SAME_SLOPE * torch.maximum(rise.abs(), told.abs()) + _ROUNDING * here.abs().max()
