@@ -10,6 +10,7 @@ from torch import nn
 import netmargin as nm
 from netmargin.margins.quantiles import quantiles
 from netmargin.models import mlp
+from tests.words import words_of
 
 
 def measured(model, data, **given):
@@ -111,7 +112,7 @@ def test_few_rivals_are_exact_up_to_the_headroom():
         model.weight.mul_(torch.logspace(-1, 1, 40).double()[torch.randperm(40), None])
     X = torch.randn(60, 8).double()
     data = X, model(X).argmax(1)
-    exact, few = measured(model, data), measured(model, data, rivals=2)
+    exact, few = measured(model, data, rivals=39), measured(model, data, rivals=2)
     assert (few.distances >= exact.distances).all()
     missed = few.distances > exact.distances * (1 + 1e-12)
     assert missed.any()
@@ -279,3 +280,43 @@ def test_a_noisy_model_is_measured_with_a_warning():
 
     with pytest.warns(UserWarning, match="single draws"):
         measured(Noisy(3, 3), (X, Y))
+
+
+def test_of_many_classes_ten_rivals_are_looked_at_everywhere():
+    """By default above 20 classes; the reports say so, and `rivals` says otherwise."""
+    torch.manual_seed(0)
+    net, x, y = nn.Linear(6, 24, bias=False), torch.randn(12, 6), torch.arange(12)
+    z, w = net(x).double(), net.weight.double()
+    exact = [
+        min(
+            ((z[n, y[n]] - z[n, j]) / (w[y[n]] - w[j]).norm()).item()
+            for j in range(24)
+            if j != y[n]
+        )
+        for n in range(12)
+    ]
+    ten = nm.input_margins(net, (x, y), rivals=10, progress=False)
+    few = {
+        "input_margins": nm.input_margins(net, (x, y), progress=False),
+        "measure": nm.measure(net, (x, y), input_margins=True).input_margins,
+        "compare": nm.compare([net, net], (x, y), progress=False).training[0].input_margins,
+    }
+    every = {
+        "input_margins": nm.input_margins(net, (x, y), rivals=23, progress=False),
+        "measure": nm.measure(net, (x, y), input_margins=True, rivals=23).input_margins,
+        "compare": nm.compare([net] * 2, (x, y), rivals=23, progress=False)
+        .training[0]
+        .input_margins,
+    }
+    for call, found in every.items():
+        assert torch.equal(few[call].distances, ten.distances), call
+        assert found.distances.tolist() == pytest.approx(exact, rel=1e-5), call
+        assert (few[call].left_out[:20], found.left_out) == ("Only the rivals with", ""), call
+    assert bool((few["measure"].distances >= every["measure"].distances).all())
+    for report in (
+        nm.measure(net, (x, y), input_margins=True),
+        nm.compare([net] * 2, (x, y), progress=False),
+    ):
+        assert "Only the rivals with the highest scores" in words_of(report.summary())
+    twenty = nn.Linear(6, 20, bias=False)
+    assert nm.input_margins(twenty, (x, y), progress=False).left_out == ""

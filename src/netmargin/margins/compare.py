@@ -24,6 +24,7 @@ from .intervals import (
     z_interval,
 )
 from .measurement import measure
+from .near_answers import Groups
 from .report import MarginReport
 
 _FITS = 0.01
@@ -43,8 +44,11 @@ def compare(
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
     input_margins: bool = True,
+    rivals: int | None = None,
     class_names: Sequence[str] | None = None,
     progress: bool = True,
+    within: int | None = None,
+    groups: Groups | None = None,
     scores: Choice | None = None,
 ) -> Comparison:
     """Compare several nets, or checkpoints of one, on the same data, and say which differences are
@@ -75,10 +79,16 @@ def compare(
         Samples per pass when data is a pair.
     input_margins : bool, default True
         Whether input margins are measured on the training data. Nets of token numbers have none.
+    rivals : int or None, default None
+        How many classes these look at, as for `nm.input_margins`: ten where there are over 20.
     class_names : sequence of str or None, default None
         Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True
         Whether to show which net is measured, as they come.
+    within : int or None, default None
+        How many classes an answer may be off and be nearly right, as for `measure`.
+    groups : dict of str to list, or None, default None
+        Classes that are nearly right for each other, as for `measure`.
     scores : str, int, tuple, function or None, default None
         Which output of a net is its scores, as for `measure`.
 
@@ -122,9 +132,15 @@ def compare(
         for index, (name, model) in enumerate(named.items()):
             display.draw(index, len(named) - index, f"{name}, net {index + 1} of {len(named)}")
             measured = partial(
-                measure, model, loss=loss, batch_size=batch_size, class_names=class_names
+                measure,
+                model,
+                loss=loss,
+                batch_size=batch_size,
+                class_names=class_names,
+                within=within,
+                groups=groups,
             )
-            training.append(measured(data, input_margins=input_margins))
+            training.append(measured(data, input_margins=input_margins, rivals=rivals))
             if heldout is not None:
                 held.append(measured(heldout))
     return compare_reports(tuple(named), training, held)

@@ -146,6 +146,8 @@ class Comparison(Record):
                 " margin-weighted errors and input margins while every answer stays. Where the"
                 " error does not say the same, they compare nets trained by one loss only."
             )
+        measured = [r.input_margins.left_out for r in self.training if r.input_margins]
+        notes += filter(None, measured[:1])
         notes.append(
             "Each interval covers 95% of data sets on its own: of 20 pairs of equal nets one may"
             " look different."
@@ -157,6 +159,7 @@ class Comparison(Record):
         report = self.training[index]
         numbers: dict[str, float | None] = {
             "error": report.error,
+            **_near_share(report),
             "log10 mean loss": report.log10_mean_loss,
             "normalized margin": report.normalized_margin,
         }
@@ -168,11 +171,18 @@ class Comparison(Record):
             report, z_interval = self.heldout[index], self.z_intervals[index]
             low, high = report.error_interval
             z_low, z_high = z_interval or (None, None)
-            numbers = {ERROR: report.error, "error from": low, "error to": high, Z: report.z}
+            numbers = {ERROR: report.error, "error from": low, "error to": high}
+            numbers |= {**_near_share(report), Z: report.z}
             numbers |= {"z from": z_low, "z to": z_high}
             numbers[WEIGHTED_ERROR] = report.margin_weighted_error
             row |= {("held-out", name): value for name, value in numbers.items()}
         return row
+
+
+def _near_share(report: MarginReport) -> dict[str, float]:
+    """The share of right or nearly right answers by its name, where it was measured."""
+    share = report.near_accuracy
+    return {} if share is None else {"right or nearly right": share}
 
 
 def _sentence(difference: Difference) -> str:

@@ -114,14 +114,19 @@ class InputMargins(Record):
         rows.append(
             "Distances are in the units of the inputs, relative ones in relative changes of them."
         )
-        notes = []
-        if torch.isfinite(self.headroom).any():
-            notes.append(
-                "Classes were left out: exact for a sample unless their gradients are"
-                f" {quantiles(self.headroom)[0]:.3g} times the largest seen (for 90% of the"
-                " samples)."
-            )
-        return Table(f"Distances of {self.n:,} samples", rows, notes=notes, warning=self.warning)
+        title, notes = f"Distances of {self.n:,} samples", filter(None, [self.left_out])
+        return Table(title, rows, notes=[*notes], warning=self.warning)
+
+    @property
+    def left_out(self) -> str:
+        """A sentence on classes that were not looked at, or ""."""
+        if not torch.isfinite(self.headroom).any():
+            return ""
+        return (
+            "Only the rivals with the highest scores were looked at: exact for a sample unless the"
+            f" gradients of others are {quantiles(self.headroom)[0]:.3g} times the largest seen"
+            " (for 90% of the samples)."
+        )
 
     @classmethod
     def joined(
@@ -171,9 +176,10 @@ def input_margins(
         A module of the model, in whose output distances are measured in place of the input. Models
         of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.
     rivals : int or None, default None
-        How many classes to look at per sample, those with the largest scores first; None is all.
-        With 1,000 classes 10 rivals take a hundredth of the time, and d_n can only be too large:
-        `headroom` says how large gradients that were left out must be to make it smaller.
+        How many classes to look at per sample, those with the largest scores first; None is all of
+        up to 20 classes, and 10 of more. With 1,000 classes these take a hundredth of the time, and
+        d_n can only be too large: `headroom` says how large gradients that were left out must be to
+        make it smaller.
     batch_size : int, default 100
         Samples per pass when data is a pair.
     class_names : sequence of str or None, default None

@@ -20,6 +20,7 @@ from ..nets.model import scores as score
 from ..nets.probabilities import Doubt
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
+from .near_answers import Groups, NearAnswers
 from .normalization import measure_norms, normalizing_homogeneity
 from .report import MarginReport
 from .scored_batches import ScoredBatch, pass_over
@@ -35,8 +36,11 @@ def measure(
     batch_size: int = 200,
     homogeneity: Homogeneity | None = None,
     input_margins: bool | InputMargins = False,
+    rivals: int | None = None,
     statistics: str = "follow",
     class_names: Sequence[str] | None = None,
+    within: int | None = None,
+    groups: Groups | None = None,
     scores: Choice | None = None,
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
@@ -65,11 +69,18 @@ def measure(
     input_margins : bool or InputMargins, default False
         Whether distances to the decision boundary are measured as well, with one backward pass per
         class and batch; or what `nm.input_margins` found for the same data, where it needs options.
+    rivals : int or None, default None
+        How many classes distances look at, as for `nm.input_margins`: ten where there are over 20.
     statistics : {"follow", "fixed"}, default "follow"
         Whether the statistics that BatchNorm stores follow the parameters, as `analyse` takes it.
     class_names : sequence of str or None, default None
         Names of the classes in the order of the class indices (of two classes, that of label -1 or
         0 first), which tables and summaries show in place of numbers.
+    within : int or None, default None
+        Of ordered classes, how many an answer may be off and be nearly right: the report has the
+        share of such answers, too, beside those that are right.
+    groups : dict of str to list, or None, default None
+        Classes, by numbers or names, that are nearly right for each other, in lists by a name.
     scores : str, int, tuple, function or None, default None
         Which output of a net is its scores, where it returns several: a key or an index, a tuple of
         these, or a function of what it returns. By default the names, shapes and labels decide.
@@ -112,7 +123,10 @@ def measure(
     """
     model, samples = open_model_and_data(model, data)
     loss = as_loss(loss)
-    batch_size = check_count("batch_size", batch_size)
+    batch_size, rivals = (
+        check_count("batch_size", batch_size),
+        check_count("rivals", rivals, optional=True),
+    )
     check_instance(
         "homogeneity",
         homogeneity,
@@ -126,6 +140,7 @@ def measure(
         input_margins = check_flag("input_margins", input_margins)
     check_choice("statistics", statistics, ("follow", "fixed"))
     names = ClassNames(class_names)
+    nearly = NearAnswers(within, groups, names)
 
     def compute_scores(x: Any) -> tuple[Tensor, Tensor]:
         return differentiable_scores(model, x) if input_margins is True else (x, score(model, x))
@@ -136,11 +151,13 @@ def measure(
         loss.require_outputs(outputs.shape[1])
         return found
 
-    def compute(batch: ScoredBatch) -> tuple[Tensor, Tensor, float, Boundaries | None]:
+    def compute(batch: ScoredBatch) -> tuple[Tensor, Tensor, float, Boundaries | None, int]:
         near = None
         if input_margins is True:
-            near = find_boundaries(batch.point, batch.outputs, batch.targets)
-        return batch.hard, batch.classes, _sum_losses(loss, batch.soft), near
+            near = find_boundaries(batch.point, batch.outputs, batch.targets, rivals=rivals)
+        outputs, right = batch.outputs.detach(), batch.hard > 0
+        also = nearly.count(outputs, batch.classes, right) if nearly else 0
+        return batch.hard, batch.classes, _sum_losses(loss, batch.soft), near, also
 
     parts, analysis, doubt = pass_over(
         model,
@@ -153,7 +170,7 @@ def measure(
         faults=homogeneity.warning if homogeneity else None,
         slopes=input_margins is True,
     )
-    q, classes, log_losses, boundaries = zip(*parts, strict=True)
+    q, classes, log_losses, boundaries, also = zip(*parts, strict=True)
     found = torch.cat(q), torch.cat(classes)
     # Sums of losses as logs: deep in training a loss is far below the least float64.
     log_loss = functools.reduce(logspace.log_add, log_losses, -math.inf)
@@ -177,6 +194,7 @@ def measure(
         class_names=names.names,
         warning=warning,
         saturated=doubt.saturated,
+        near_accuracy=sum(also) / len(found[0]) if nearly else None,
     )
 
 

@@ -78,6 +78,9 @@ class MarginReport(Record):
         log-softmax or a sigmoid. "" for others.
     saturated : bool
         Whether the scores are probabilities, whose differences are no margins.
+    near_accuracy : float or None
+        The share of samples whose answer is right or nearly right; None where `measure` was not
+        told what that is.
     """
 
     q: Tensor
@@ -92,6 +95,7 @@ class MarginReport(Record):
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
     warning: str = field(default="", repr=False)
     saturated: bool = field(default=False, repr=False)
+    near_accuracy: float | None = field(default=None, repr=False)
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
     """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms
     take as long as a few hundred forward passes.

@@ -27,6 +27,7 @@ def list_rows(report: Any, heldout: Any) -> list[Row]:
     """The rows of a `MarginReport`, and of one on held-out samples or None."""
     return [
         ("error", _measured(f"{100 * report.error:.2f}% of {report.n:,} samples")),
+        *_count_near(report),
         (
             f"mean {report.loss.name} loss",
             _measured(f"{_show_loss(report.log10_mean_loss)}, log10 {report.log10_mean_loss:.3f}"),
@@ -37,6 +38,12 @@ def list_rows(report: Any, heldout: Any) -> list[Row]:
         *_describe_heldout(report, heldout),
         *_describe_optimization(report),
     ]
+
+
+def _count_near(report: Any) -> list[Row]:
+    """A row on answers that are nearly right, where it is known which are."""
+    share = report.near_accuracy
+    return [] if share is None else [("right or nearly right", _measured(f"{100 * share:.2f}%"))]
 
 
 def _describe_certainty(report: Any) -> list[Row]:
@@ -59,6 +66,7 @@ def _describe_certainty(report: Any) -> list[Row]:
             " guarantee. On training data it compares only nets of one architecture, trained in one"
             f" way, that both fit them (error below 1%{exceeds})."
         )
+        found += filter(None, [report.input_margins.left_out])
     return found + _list_class_errors(report, report.class_names)
 
 
@@ -84,6 +92,7 @@ def _describe_heldout(report: Any, heldout: Any) -> list[Row]:
     return [
         *found,
         ("error", _measured(f"{100 * heldout.error:.2f}% of {heldout.n:,}")),
+        *_count_near(heldout),
         new,
         *_list_class_errors(heldout, report.class_names),
         z,

@@ -30,6 +30,8 @@ class Options:
     class_names: Any = None
     feature_names: Any = None
     texts: Any = None
+    within: Any = None
+    groups: Any = None
     call: str = "nm.page(...)"
 
 
@@ -70,7 +72,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     with fitting_threads(work_of(model, first)):
         homogeneity = analyse_net(model, samples)
         splits = tuple(
-            measure_split(key, model, own, homogeneity, names.names) for key, own in arrays.items()
+            measure_split(key, model, own, homogeneity, options) for key, own in arrays.items()
         )
         layer = token_layer(model, samples.X)
         where = next((name for name, part in model.named_modules() if part is layer), None)
@@ -150,10 +152,9 @@ def _compare(
     tokens = not splits[0].X.is_floating_point()
     nets = {next(iter(given.models)): splits}
     if given.comparison is None or not tokens:
-        names = ClassNames(options.class_names).names
         for name, model in list(given.models.items())[1:]:
             nets[name] = tuple(
-                measure_split(key, model, samples, None, names) for key, samples in arrays.items()
+                measure_split(key, model, samples, None, options) for key, samples in arrays.items()
             )
     # Distances in the outputs of embeddings are not those of other nets, with other embeddings.
     measurable = not tokens and not any(s.no_distance for own in nets.values() for s in own)

@@ -12,6 +12,7 @@ from ..core.arguments import check_path
 from ..core.files import write_atomically
 from ..core.records import short_repr
 from ..errors import ArgumentError
+from ..margins import Groups
 from ..nets.data import Choice, Data, takes_data
 from .about import list_terms
 from .change import write_change
@@ -79,6 +80,8 @@ def page(
     class_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     texts: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    within: int | None = None,
+    groups: Groups | None = None,
     scores: Choice | None = None,
 ) -> PageFile:
     """Write a file to open in a browser: all that is known of one net, or of several side by side.
@@ -114,6 +117,10 @@ def page(
     texts : sequence of str, pair of them, or None, default None
         The texts of the samples, where the inputs are tokens: those of `data`, or with held-out
         data the pair of those of `data` and of `heldout`.
+    within : int or None, default None
+        How many classes an answer may be off and be nearly right, as for `measure`.
+    groups : dict of str to list, or None, default None
+        Classes that are nearly right for each other, as for `measure`.
     scores : str, int, tuple, function or None, default None
         Which output of a net is its scores, as for `measure`.
 
@@ -153,7 +160,7 @@ def page(
 
     Beyond the papers.
     """
-    options = Options(class_names, feature_names, texts)
+    options = Options(class_names, feature_names, texts, within, groups)
     return write_page(subject, data, heldout, out=out, records=records, options=options)
 
 

@@ -1,7 +1,7 @@
 """What a page measures of a net on one split of the data: answers, margins, distances."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,13 +17,6 @@ from ..nets.data import Data, batches, read_model_and_data
 from ..nets.labels import Labels
 from ..nets.model import in_mode, scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
-
-_ALL_RIVALS = 20
-"""Up to so many classes every one is looked at as a rival, with a backward pass each."""
-_SOME_RIVALS = 10
-"""Rivals of a net with more classes: `input_margins` says of 1,000 classes that ten take a
-hundredth of the time, and the nearest boundary is nearly always among them.
-"""
 
 
 @dataclass(frozen=True)
@@ -110,14 +103,21 @@ def measure_split(
     model: nn.Module,
     samples: Arrays,
     homogeneity: Homogeneity | None,
-    class_names: Sequence[str] | None,
+    options: Any,
 ) -> Measured:
-    """Measure a net on a split; without distances `no_distance` says why."""
-    report = measure(model, samples, homogeneity=homogeneity, class_names=class_names)
-    outputs, best_other = _find_best_others(model, samples)
+    """Measure a net on a split, by the options of the page; `no_distance` may say why not all."""
+    report = measure(
+        model,
+        samples,
+        homogeneity=homogeneity,
+        class_names=options.class_names,
+        within=options.within,
+        groups=options.groups,
+    )
+    best_other = _find_best_others(model, samples)
     found, why = None, report.warning
     if not report.saturated:
-        found, why = _measure_distances(model, samples, outputs)
+        found, why = _measure_distances(model, samples)
     if found is not None:
         named = replace(found, class_names=report.class_names)
         report = replace(report, input_margins=named)
@@ -136,31 +136,27 @@ def token_layer(model: nn.Module, X: Any) -> nn.Module | None:
     return next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
 
 
-def _measure_distances(
-    model: nn.Module, samples: Arrays, outputs: int
-) -> tuple[InputMargins | None, str]:
+def _measure_distances(model: nn.Module, samples: Arrays) -> tuple[InputMargins | None, str]:
     """The distances to the boundary, or why there are none."""
-    rivals = None if outputs <= _ALL_RIVALS else _SOME_RIVALS
     layer = token_layer(model, samples.X)
     try:
-        found = input_margins(model, samples, layer=layer, rivals=rivals, progress=False)
+        found = input_margins(model, samples, layer=layer, progress=False)
     # Nets without gradients in their inputs have no distances, and everything else on the page.
     except (ModelError, DataError, ArgumentError) as error:
         return None, str(error)
     return found, ""
 
 
-def _find_best_others(model: nn.Module, samples: Arrays) -> tuple[int, Tensor]:
-    """The number of outputs, and of each sample the best of the other classes, int64, (N,)."""
-    labels, found, outputs = None, [], 1
+def _find_best_others(model: nn.Module, samples: Arrays) -> Tensor:
+    """The best of the other classes of each sample, int64, (N,)."""
+    labels, found = None, []
     with in_mode(model, training=False), torch.no_grad():
         for x, y in batches(samples, 200, model):
             values = scores(model, x)
-            outputs = values.shape[1]
-            labels = labels or Labels(outputs)
+            labels = labels or Labels(values.shape[1])
             own = labels.encode(y).to(values.device)
-            if outputs == 1:
+            if values.shape[1] == 1:
                 found.append((own < 0).long().cpu())
             else:
                 found.append(values.scatter(1, own[:, None], -math.inf).argmax(1).cpu())
-    return outputs, torch.cat(found)
+    return torch.cat(found)

@@ -65,6 +65,8 @@ def _write_lead(facts: Facts, split: Measured) -> str:
     start = f"Right on {whole} {facts.phrase(split)}."
     if split.key == "training":
         start = f"On its own {facts.phrase(split)} it is right on {whole}."
+    if split.report.near_accuracy is not None:
+        start += f" Right or nearly right on {percent(split.report.near_accuracy)}."
     if not right:
         return start
     who = "A typical one" if right == split.n else "Where it is right, a typical one"
