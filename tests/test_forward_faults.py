@@ -177,6 +177,18 @@ def test_nothing_is_proved_of_samples_that_see_each_other(name, call):
         REFUSING[call](net, labelled(net))
 
 
+@pytest.mark.parametrize("seen", [False, True])
+def test_features_of_samples_that_see_each_other_are_not_used(seen):
+    norm = nn.BatchNorm2d(2, track_running_stats=not seen)
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), norm, nn.Flatten(), nn.Linear(32, 3))
+    data = torch.randn(30, 1, 6, 6), torch.arange(30) % 3
+    if not seen:
+        assert torch.isfinite(nm.label_errors(data, model=net).scores).all()
+        return
+    with pytest.raises(nm.ModelError, match="Samples see each other"):
+        nm.label_errors(data, model=net)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", HONEST)
 def test_samples_that_do_not_are_not(name, dtype):

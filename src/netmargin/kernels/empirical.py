@@ -48,8 +48,9 @@ def empirical_ntk(
     DataError
         If inputs are not finite or the model cannot take them.
     ModelError
-        If no parameters require gradients, or the model has noise in evaluation mode or cannot be
-        differentiated sample by sample.
+        If no parameters require gradients, or the model has noise in evaluation mode, samples that
+        see each other or weights that are none of its parameters, or cannot be differentiated
+        sample by sample.
     ArgumentError
         If `output` is no index of an output.
 

@@ -107,7 +107,8 @@ def certify(
     DataError
         The data cannot be used, as in `measure`.
     ModelError
-        The model cannot be used, as in `measure`; it draws random numbers in evaluation mode; or
+        The model cannot be used, as in `measure`; it draws random numbers in evaluation mode, its
+        samples see each other, or it computes with weights that are none of its parameters; or
         its gradients are not those of its outputs.
     ArgumentError
         Another argument cannot be used.

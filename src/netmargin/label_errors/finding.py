@@ -12,6 +12,7 @@ from ..errors import DataError
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, as_arrays, takes_data
+from ..nets.forward_faults import SAMPLES, require_no_faults
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import count_outputs, device_and_dtype, in_mode
 from ..nets.named_inputs import NamedInputs
@@ -85,7 +86,8 @@ def label_errors(
         The data cannot be used, are whole numbers, have one class only, or labels that are not
         those of the net; or samples come in another order at each pass.
     ModelError
-        The model has no dense layer behind a convolution, or cannot be called on the samples.
+        The model has no dense layer behind a convolution, or cannot be called on the samples; what
+        it computes of a sample depends on other samples, or on chance.
     CheckpointError
         The run folder holds no margins of single samples, or those of other data.
     ArgumentError
@@ -177,6 +179,7 @@ def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray,
         model = check_model(model)
         device, dtype = device_and_dtype(model)
         with in_mode(model, training=False), torch.no_grad():
+            require_no_faults(model, samples.X[:SAMPLES].to(device, dtype), weights=False)
             outputs = count_outputs(model, samples.X[:2].to(device, dtype))
         Labels(outputs).encode(samples.y)
     y = samples.y.detach().cpu().to(torch.int64).numpy()

@@ -45,7 +45,8 @@ class InputMargins(Record):
     class_names : tuple of str or None
         The names of the classes, where they were given; tables show them in place of numbers.
     warning : str
-        Why these are no distances of the net, as for `MarginReport`, or "".
+        Why these are no distances of the net, as for `MarginReport`, or because gradients in the
+        inputs are masked or 0; "" otherwise.
     """
 
     distances: Tensor

@@ -106,8 +106,9 @@ def measure(
 
     Notes
     -----
-    A model that draws random numbers in evaluation mode, or ends in a softmax or a sigmoid, is
-    measured with a warning.
+    A model is measured with a warning if it draws random numbers in evaluation mode, if a few
+    samples get other scores alone than in their batch, if it computes with weights that are none of
+    its parameters, or if it ends in a softmax or a sigmoid.
 
     Examples
     --------

@@ -74,8 +74,9 @@ class MarginReport(Record):
     class_names : tuple of str or None
         The names of the classes, where they were given; tables show them in place of numbers.
     warning : str
-        What is wrong with the scores, and what to pass instead: the net ends in a softmax, a
-        log-softmax or a sigmoid. "" for others.
+        What is wrong with the scores, and what to do: the net ends in a softmax, a log-softmax or
+        a sigmoid, its samples see each other, it is noisy, weights are none of its parameters. ""
+        for others.
     saturated : bool
         Whether the scores are probabilities, whose differences are no margins.
     near_accuracy : float or None

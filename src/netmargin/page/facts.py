@@ -77,7 +77,7 @@ class Facts:
 
     @property
     def warning(self) -> str:
-        """What is wrong with scores that are probabilities, or ""."""
+        """What is wrong with scores or distances, or ""."""
         if self.comparison is not None and self.comparison.warning:
             return self.comparison.warning
         margins = (split.report.input_margins for split in self.splits)

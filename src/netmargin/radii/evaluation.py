@@ -111,7 +111,8 @@ def robustness(
         The box is not a pair of finite numbers in ascending order, inputs lie outside it, or the
         data cannot be used, as in `measure`.
     ModelError
-        The model cannot be used, as in `measure`, or draws random numbers in evaluation mode.
+        The model cannot be used, as in `measure`, draws random numbers in evaluation mode, or has
+        no gradient in its inputs; its samples see each other.
     ArgumentError
         Another argument cannot be used.
     MissingLibraryError
