@@ -6,6 +6,7 @@ import torch
 
 import netmargin as nm
 from netmargin.label_errors.groups import fill_a_grid, labels_differ, make_groups, number_equal_rows
+from netmargin.label_errors.near_copies import join_near_copies
 from tests.words import words_of
 
 
@@ -72,7 +73,7 @@ def test_patients_are_left_out_whole():
 def test_a_group_weighs_as_one_sample_and_members_of_given_ones_each():
     of, equal = np.array([0, 0, 1, 2, 2, 2, 3, 2]), np.array([0, 0, 2, 3, 3, 5, 6, 3])
     classes = np.array([0, 0, 0, 1, 1, 1, 1, 0])
-    groups = make_groups(of, equal, classes, "samples")
+    groups = make_groups(of, equal, classes)
     assert np.bincount(of, groups.weights) == pytest.approx(np.ones(4))
     assert groups.rows.tolist() == [0, 2, 3, 5, 6]
     assert [rows.tolist() for rows in groups.together()] == [[2, 3]]
@@ -82,10 +83,10 @@ def test_a_group_weighs_as_one_sample_and_members_of_given_ones_each():
     assert weights == pytest.approx([1, 1, 0.75, 0.25, 1])
     assert targets[2] == pytest.approx([1 / 3, 2 / 3])
     assert groups.units.tolist() == [0, 2, 3, 6]
-    given = make_groups(of, equal, classes, "samples", given=True)
+    given = make_groups(of, equal, classes, given=True)
     assert given.merge(np.eye(2)[classes])[0] == pytest.approx(np.ones(5))
     assert given.units.tolist() == given.rows.tolist()  # labels differ in a group
-    alike = make_groups(of, equal, of, "samples", given=True)
+    alike = make_groups(of, equal, of, given=True)
     assert alike.units.tolist() == [0, 2, 3, 6]
 
 
@@ -119,10 +120,13 @@ def test_rows_that_are_equal_by_chance_are_evidence(X, y):
     assert found_share(found, wrong) > 0.8
 
 
-def test_copies_of_rows_that_differ_in_few_columns_are_copies():
-    X = torch.from_numpy(np.random.default_rng(0).normal(size=(200, 2)))
-    twins = torch.cat([X, X])
-    assert not fill_a_grid(twins, number_equal_rows(twins))
+@pytest.mark.parametrize(("measured", "counted"), [(2, 0), (1, 6), (3, 5)])
+def test_copies_of_rows_that_differ_in_few_columns_are_copies(measured, counted):
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(300, measured)), rng.integers(0, 2, (300, counted))])
+    for times in (1, 2):
+        rows = torch.from_numpy(np.tile(X, (times, 1)))
+        assert not fill_a_grid(rows, number_equal_rows(rows))
 
 
 def test_bursts_with_labels_given_one_by_one_are_evidence():
@@ -153,3 +157,48 @@ def test_bursts_with_labels_given_one_by_one_are_evidence():
 def test_groups_that_cannot_be_used_are_refused(groups, message):
     with pytest.raises(nm.ArgumentError, match=message):
         nm.label_errors(nm.datasets.digits(limit=20), groups=groups)
+
+
+def shifted(images):
+    """Images moved by a pixel; what is pushed out comes in at the other side."""
+    return np.roll(images, 1, axis=-1)
+
+
+CHANGES = {
+    "noise": lambda images: images + 0.02 * np.random.default_rng(2).normal(size=images.shape),
+    "mirrored": lambda images: images[..., ::-1],
+    "moved": shifted,
+    "moved and mirrored": lambda images: shifted(images)[..., ::-1],
+    "brighter": lambda images: 1.2 * images,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_copies_of_images_are_found(change):
+    X, y, wrong = wrong_digits()
+    images = X.reshape(-1, 1, 8, 8)
+    rows = np.r_[np.arange(400), np.arange(0, 400, 4)]
+    more = np.concatenate([images, CHANGES[change](images[::4])])
+    found = nm.label_errors((more, y[rows]))
+    of = found.groups.numpy()
+    assert (of[400:] == of[:400:4]).mean() > 0.95
+    assert len(np.unique(of)) > 390
+    assert found_share(found, wrong[rows]) > 0.85
+    assert "nearly equal ones" in found.summary()
+
+
+@pytest.mark.parametrize("spread", [lambda z: z, lambda z: np.abs(z) ** 3, np.tanh])
+@pytest.mark.parametrize("columns", [2, 4, 30, 300])
+def test_near_copies_are_told_from_neighbours(columns, spread):
+    rng = np.random.default_rng(columns)
+    X = spread(rng.normal(size=(500, columns)))
+    alone = torch.from_numpy(X)
+    near, _ = join_near_copies(alone, np.arange(500))
+    assert len(np.unique(near)) >= 499
+    if columns == 2:  # honest neighbours are as near there
+        return
+    twins = X[:200] + 0.002 * X.std(axis=0) * rng.normal(size=(200, columns))
+    near, sure = join_near_copies(torch.from_numpy(np.concatenate([X, twins])), np.arange(700))
+    for of, share, honest in ((near, 0.8, 40), (sure, 0.6, 10)):
+        assert (of[500:] == of[:200]).mean() > share
+        assert len(np.unique(of)) >= 500 - honest

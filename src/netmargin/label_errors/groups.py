@@ -42,7 +42,7 @@ class Groups:
     of : the group of each sample, (n,), numbered by first occurrence. rows : the samples that stand
     for equal ones of their group, (m,). row_of : the index among `rows` for each sample, (n,).
     weights : the weight of each sample, (n,). units : samples whose labels were given one by one,
-    as those of copies were not. kind : what the members are, in words.
+    as those of copies were not. given : whether the caller gave the groups.
     """
 
     of: np.ndarray
@@ -50,7 +50,7 @@ class Groups:
     row_of: np.ndarray
     weights: np.ndarray
     units: np.ndarray
-    kind: str
+    given: bool
 
     def together(self, rows: np.ndarray | None = None) -> list[np.ndarray]:
         """The positions in `rows`, or in some of them, of each group that has several there."""
@@ -69,17 +69,21 @@ class Groups:
     def describe(self) -> str:
         """How many groups have several members: a sentence, or ""."""
         sizes = np.bincount(self.of)
-        sizes = sizes[sizes > 1]
-        if not len(sizes):
+        several = int((sizes > 1).sum())
+        if not several:
             return ""
+        near = len(self.together())
+        kinds = [f"{several - near} group(s) of equal samples"] * (near < several)
+        kinds += [f"{near} group(s) of nearly equal ones"] * (near > 0)
+        said = f"{several} group(s) of samples, as given" if self.given else " and ".join(kinds)
         return (
-            f"{len(sizes)} group(s) of {self.kind}, {sizes.sum()} of {len(self.of)}: each is left"
-            " out whole, as a wrong label that occurs twice would vouch for itself."
+            f"{said}, {sizes[sizes > 1].sum()} of {len(self.of)} samples: each group is left out"
+            " whole, as a wrong label that occurs twice would vouch for itself."
         )
 
 
 def make_groups(
-    of: np.ndarray, equal: np.ndarray, classes: np.ndarray, kind: str, given: bool = False
+    of: np.ndarray, equal: np.ndarray, classes: np.ndarray, given: bool = False
 ) -> Groups:
     """Groups of samples, `given` or found.
 
@@ -90,7 +94,7 @@ def make_groups(
     weights = 1 / np.bincount(weigh_as_one)[weigh_as_one]
     # Labels that differ within a given group did not come with it.
     apart = given and labels_differ(of, row_of, classes, 0.0)
-    return Groups(of, rows, row_of, weights, rows if apart else _number(of)[1], kind)
+    return Groups(of, rows, row_of, weights, rows if apart else _number(of)[1], given)
 
 
 def number_equal_rows(X: Tensor) -> np.ndarray:
@@ -135,19 +139,23 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     varied = (rows != np.roll(rows, 1, axis=0)).sum(axis=0)
     columns = np.argsort(-varied, kind="stable")[:_COMPARED_COLUMNS]
     columns = columns[varied[columns] > 0]
+    sizes = np.bincount(equal)
+    copies = (sizes * (sizes - 1) / 2).sum() * (len(rows) / n) ** 2
     unlike = np.zeros((len(rows), len(rows)), dtype=np.uint16)
+    agreeing = []
     for column in rows.T[columns]:
-        unlike += column[:, None] != column
+        differs = column[:, None] != column
+        unlike += differs
+        agreeing.append((differs.size - len(rows) - differs.sum()) / 2)
     count = np.bincount(unlike[np.triu_indices(len(rows), 1)], minlength=1)
     numbers = np.flatnonzero(count[1:]) + 1
     if not len(numbers):
         return True
-    if numbers[0] > _FEW_COLUMNS or 1 < len(columns) == numbers[0]:
+    # Equal by chance are rows that are often equal but for few columns, and in each of several.
+    if numbers[0] > _FEW_COLUMNS or (len(columns) > 1 and min(agreeing) - count[0] <= copies):
         return False
     if len(numbers) == 1:
         return True
-    sizes = np.bincount(equal)
-    copies = (sizes * (sizes - 1) / 2).sum() * (len(rows) / n) ** 2
     return copies * count[numbers[1]] < _COPIES_ABOVE * count[numbers[0]] ** 2
 
 

@@ -17,6 +17,7 @@ from .leave_one_out import (
     predict_exactly,
     squared_errors,
 )
+from .near_copies import join_near_copies
 from .representations import list_representations
 
 _COMPARED_ON = 500
@@ -40,25 +41,29 @@ def predict_left_out(
     0.9 for one and -0.1 for the others where that is easy; and the groups. Raises ArgumentError for
     `groups` that cannot be used.
     """
-    alone = np.arange(len(classes))
     if groups is not None and groups is not False:
         of = read_groups(groups, len(classes))
-        given = make_groups(of, equal, classes, "samples, as given", given=True)
+        given = make_groups(of, equal, classes, given=True)
         return *_predict(samples, classes, model, seed, given), given
-    if groups is False or equal.max() + 1 == len(classes) or fill_a_grid(samples.X, equal):
-        equal = alone
-    tried = make_groups(equal, equal, classes, "equal samples")
-    basis, predictions = _predict(samples, classes, model, seed, tried)
+    alone = np.arange(len(classes))
+    if groups is False or fill_a_grid(samples.X, equal):
+        whole = make_groups(alone, equal, classes)
+        return *_predict(samples, classes, model, seed, whole), whole
+    near, sure = join_near_copies(samples.X, equal)
+    whole = make_groups(near, equal, classes)
+    basis, predictions = _predict(samples, classes, model, seed, whole)
     # Right labels that are not predicted count here, too: more than _MOST_WRONG is not believed.
-    share = float((predictions.argmax(axis=1) != classes)[tried.units].mean())
-    if labels_differ(tried.of, alone, classes, share):
-        # Then other labels of a group are evidence, and whether it helps can be seen.
-        apart = make_groups(alone, alone, classes, "samples")
-        other = _predict(samples, classes, model, seed, apart)
-        Y = encode_labels(classes, predictions.shape[1])
-        if np.square(other[1] - Y).sum() < np.square(predictions - Y).sum():
-            return *other, apart
-    return basis, predictions, tried
+    share = float((predictions.argmax(axis=1) != classes)[whole.units].mean())
+    for finer, of in ((alone, equal), (equal, sure)):
+        if labels_differ(of, finer, classes, share):
+            # Then other labels of a group are evidence, and whether it helps can be seen.
+            apart = make_groups(finer, equal, classes)
+            other = _predict(samples, classes, model, seed, apart)
+            Y = encode_labels(classes, predictions.shape[1])
+            if np.square(other[1] - Y).sum() < np.square(predictions - Y).sum():
+                return *other, apart
+            break
+    return basis, predictions, whole
 
 
 def _predict(
