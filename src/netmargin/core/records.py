@@ -156,6 +156,11 @@ def json_ready(value: Any, rename: Callable[[Any], Any] = str) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def printable(name: str) -> str:
+    """A name as UTF-8 can hold it: those of files need not be such, and bytes are escaped."""
+    return name.encode(errors="backslashreplace").decode()
+
+
 def number(value: float | None, rounding: str = ROUND_HALF_EVEN) -> str:
     """A number with four digits as tables show it, a dash for none.
 

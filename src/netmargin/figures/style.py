@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.arguments import check_path
 from ..core.files import make_folder, write_atomically
+from ..core.records import printable
 
 BOTH, OUTPUT, EXACT, OTHER = "#0072b2", "#d55e00", "#222222", "#009e73"
 """Training both layers, or the net; the output layer or the kernel; exact optima; a third method
@@ -89,7 +90,11 @@ def save_drawings(drawings: Mapping[str, Any], folder: Path) -> list[Path]:
     Returns the paths of the PNG files. Raises CheckpointError where the folder cannot be written
     to.
     """
+    from matplotlib.text import Text
+
     for name, drawn in drawings.items():
+        for text in drawn.findobj(Text):  # names of files, which matplotlib refuses to draw
+            text.set_text(printable(text.get_text()))
         for ending in ("png", "pdf"):
             # Into memory first, so that an interrupted drawing leaves the picture before it whole.
             picture = io.BytesIO()

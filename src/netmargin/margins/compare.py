@@ -10,6 +10,7 @@ from torch import nn
 
 from ..core.arguments import check_count, check_flag
 from ..core.progress import Progress
+from ..core.records import printable
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
 from ..nets.data import Choice, Data, takes_data
@@ -167,7 +168,7 @@ def compare_reports(
 def _name_models(models: Mapping[str, nn.Module] | Sequence[nn.Module]) -> dict[str, nn.Module]:
     """The models by name, those of a list by their number."""
     if isinstance(models, Mapping):
-        named = {str(name): model for name, model in models.items()}
+        named = {printable(str(name)): model for name, model in models.items()}
     elif isinstance(models, Sequence) and not isinstance(models, (str, bytes)):
         named = {f"net {index}": model for index, model in enumerate(models)}
     else:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.records import printable
 from ..errors import ArgumentError, DataError
 
 
@@ -73,7 +74,7 @@ class ClassNames:
                 "class_names must be a list of names in the order of the class numbers, such as"
                 f' ["cat", "dog"]; got {names!r:.100}'
             )
-        self.names: tuple[str, ...] | None = None if given is None else tuple(given)
+        self.names: tuple[str, ...] | None = given and tuple(map(printable, given))
         double = next((name for name in self.names or () if given.count(name) > 1), None)
         if double is not None:
             raise ArgumentError(

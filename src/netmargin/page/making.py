@@ -178,7 +178,7 @@ def write_page(
     if file.is_dir():
         raise ArgumentError(f"out is a folder, {file}; give the name of a file in it.")
     made = make_page(collect(read_given(subject, records), data, heldout, options))
-    content = render(made).encode()
+    content = render(made).encode(errors="backslashreplace")  # names of files need not be UTF-8
     write_atomically(file, content)
     return PageFile(file, made.title, len(content))
 

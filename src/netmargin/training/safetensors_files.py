@@ -14,6 +14,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..core.files import explain_unreadable, write_atomically
+from ..core.records import printable
 from ..errors import CheckpointError
 from .checkpoint import from_bytes, load, to_bytes
 
@@ -95,10 +96,13 @@ def memory_of(tensor: Tensor) -> tuple:
 def _read_file(path: Path) -> dict[str, Any]:
     """The state dict in one file. Raises CheckpointError."""
     wrong = (SafetensorError, KeyError, ValueError, RuntimeError, MemoryError, TypeError)
-    with explain_unreadable(path, "no safetensors file", *wrong, pickle.UnpicklingError):
-        with open(path, "rb"):  # the library's own error for a missing file names no reason
-            pass
-        with safe_open(path, framework="pt", device="cpu") as file:
+    with (
+        explain_unreadable(path, "no safetensors file", *wrong, pickle.UnpicklingError),
+        open(path, "rb") as opened,  # the library's own error for a missing file names no reason
+    ):
+        # The library opens no names that are not UTF-8.
+        place = path if printable(str(path)) == str(path) else f"/dev/fd/{opened.fileno()}"
+        with safe_open(place, framework="pt", device="cpu") as file:
             rest = (file.metadata() or {}).get(_REST)
             state = from_bytes(base64.b64decode(rest)) if rest else {}
             state.update((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118
