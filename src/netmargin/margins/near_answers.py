@@ -24,17 +24,17 @@ class NearAnswers:
         check_instance(
             "groups", groups, Mapping, "lists of classes by a name, {'low': [0, 1]}", optional=True
         )
-        known = list(names.names or ())
-        listed = [(n, c) for n, classes in enumerate((groups or {}).values()) for c in classes]
+        numbers = {name: number for number, name in enumerate(names.names or ())}
         self._groups: dict[int, int] = {}
-        for group, given in listed:
-            number = known.index(given) if given in known else given
-            if isinstance(number, str) or int(number) in self._groups or int(number) < 0:
-                raise ArgumentError(
-                    f"groups has the class {given!r}, which is unknown, or in two groups. Give"
-                    " every class once, by its number or its name in class_names."
-                )
-            self._groups[int(number)] = group
+        for group, classes in enumerate((groups or {}).values()):
+            for given in classes:
+                number = numbers.get(given, given)
+                if isinstance(number, str) or number in self._groups or number < 0:
+                    raise ArgumentError(
+                        f"groups has the class {given!r}, which is unknown, or in two groups. Give"
+                        " every class once, by its number or its name in class_names."
+                    )
+                self._groups[number] = group
 
     def __bool__(self) -> bool:
         return self._within is not None or bool(self._groups)

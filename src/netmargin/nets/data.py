@@ -21,7 +21,6 @@ from .row_order import in_order, require_same_order
 from .score_outputs import (
     Choice as Choice,
     OutputsError,
-    check_choice_of_scores,
     hear_outputs,
 )
 
@@ -29,6 +28,9 @@ Function = TypeVar("Function", bound=Callable)
 
 Data = tuple | Iterable | Arrays
 """What callers give: a pair (X, y), a dict with labels, an iterable of such, or `Arrays`."""
+
+_NETS = {"model", "models", "make_model", "subject"}
+"""Arguments of public functions that hold nets."""
 
 
 def takes_data(function: Function) -> Function:
@@ -50,8 +52,8 @@ def takes_data(function: Function) -> Function:
                 f"{name} takes inputs and labels as one pair:"
                 f" {name}({', '.join([*shown[:-1], '(X, y)'])}). Options are given by name."
             )
-        if (choice := check_choice_of_scores(named.pop("scores", None))) is not None:
-            given, named = _rename(given, named, choice=choice)
+        if (choice := named.pop("scores", None)) is not None:
+            given, named = rename(given, named, choice=choice)
         with hear_outputs() as heard:
             found = call(given, named)
         if heard and isinstance(found, Record):
@@ -68,18 +70,14 @@ def takes_data(function: Function) -> Function:
             changes = None if hasattr(data, "__next__") else error.choose(_first_labels(data))
             if changes is None:
                 raise
-        return call(*_rename(given, named, **changes))
+        return call(*rename(given, named, **changes))
 
-    def _rename(given: tuple, named: dict[str, Any], **changes: Any) -> tuple[tuple, dict]:
-        """The arguments with nets whose scores are read otherwise."""
-        nets = ("model", "models", "make_model", "subject")
-        return (
-            tuple(
-                name_scores(value, **changes) if name in nets else value
-                for name, value in zip(places, given, strict=False)
-            ),
-            {k: name_scores(v, **changes) if k in nets else v for k, v in named.items()},
-        )
+    def rename(given: tuple, named: dict[str, Any], **changes: Any) -> tuple[tuple, dict]:
+        """The arguments, with nets whose scores are read otherwise."""
+        places = signature.bind_partial(*given, **named)
+        for name in _NETS & places.arguments.keys():
+            places.arguments[name] = name_scores(places.arguments[name], **changes)
+        return places.args, places.kwargs
 
     return cast(Function, checked)
 

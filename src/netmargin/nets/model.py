@@ -16,7 +16,7 @@ from .advice import explain_forward_errors
 from .casts import following_casts, let_casts_follow
 from .counted_weights import clear_masked_weights
 from .named_inputs import arguments_of, map_tensors
-from .named_scores import LOG_ODDS, Sigmoids, read_outputs
+from .named_scores import Sigmoids, read_outputs
 from .score_outputs import OutputsError, rows_of_scores, tensor_of_scores
 from .whole_tensors import are_finite, hold_nan
 
@@ -75,7 +75,7 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
         for attributes, before in written:
             attributes.clear()
             attributes.update(before)
-    return tensor_of_scores(found, _count_rows(x))
+    return tensor_of_scores(found, None if isinstance(x, tuple) else len(x))
 
 
 def count_outputs(model: nn.Module, x: Any) -> int:
@@ -93,22 +93,23 @@ def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> No
 
     `takes_data` catches it, and lets the net be read before its sigmoid.
     """
-    if found.numel() != _count_rows(x) or not bool(((found >= 0) & (found <= 1)).all()):
+    if (
+        found.ndim not in (1, 2)
+        or found[0].numel() != 1
+        or not bool(((found >= 0) & (found <= 1)).all())
+    ):
         return
     with torch.no_grad(), torch.random.fork_rng(), Sigmoids() as seen:
-        index = seen.made(tensor_of_scores(call_net(model, x), _count_rows(x)))
+        index = seen.made(tensor_of_scores(call_net(model, x), len(found)))
     if index >= 0:
         raise OutputsError(
             "The model ends in a sigmoid, and the sign of a probability is no decision. Let forward"
             " return what goes into it.",
-            lambda _: {"sigmoid": (index, seen.count), "said": LOG_ODDS},
+            lambda _: {
+                "sigmoid": (index, seen.count),
+                "said": "log odds: what goes into the sigmoid in which the net ends",
+            },
         )
-
-
-def _count_rows(x: Any) -> int | None:
-    """The number of samples of inputs of any kind; None for a single number."""
-    first = x if hasattr(x, "__len__") and not isinstance(x, tuple) else x[0]
-    return len(first) if getattr(first, "ndim", 1) else None
 
 
 def require_differentiable(model: nn.Module, x: Any, frozen: str = "") -> int:

@@ -20,16 +20,13 @@ _COPIES = (
 )  # fmt: skip
 """Functions that return what they were given, in another shape or type."""
 
-LOG_ODDS = "log odds: what goes into the sigmoid in which the net ends"
-"""What reports say of scores that are read before a sigmoid."""
-
 
 class Reading(NamedTuple):
-    """How the scores of a net are read."""
+    """How the scores of a net are read, and what reports say of it."""
 
     choice: Choice | None = None  # which output; None is what the net returns
-    sigmoid: tuple[int, int] | None = None  # which call of a sigmoid is left out, and of how many
-    said: str = ""  # what reports say of it
+    sigmoid: tuple[int, int] = (-1, 0)  # which call of a sigmoid is left out, and of how many
+    said: str = ""
 
 
 def name_scores(model: Any, **changes: Any) -> Any:
@@ -48,8 +45,8 @@ def name_scores(model: Any, **changes: Any) -> Any:
     alike = object.__new__(type(model))
     alike.__dict__.update(vars(model))
     # A chain without its last layer stays one, of layers that every function knows.
-    if reading.sigmoid and type(model) is nn.Sequential and type(model[-1]) is nn.Sigmoid:
-        alike, reading = model[:-1], reading._replace(sigmoid=None)
+    if reading.sigmoid[1] and type(model) is nn.Sequential and type(model[-1]) is nn.Sigmoid:
+        alike, reading = model[:-1], reading._replace(sigmoid=(-1, 0))
     alike.__dict__[_MARK] = reading
     return alike
 
@@ -67,20 +64,18 @@ def read_outputs(model: Any, call: Callable[[], Any]) -> Any:
     reading = reading_of(model)
     if reading == Reading():
         return call()
-    index, count = reading.sigmoid or (-1, 0)
-    seen = Sigmoids(index)
-    with seen if reading.sigmoid else nullcontext():
+    index, count = reading.sigmoid
+    with Sigmoids(index) if count else nullcontext(Sigmoids()) as seen:
         outputs = call()
     if seen.count != count:
         raise ModelError(
-            "The model computes another number of sigmoids from call to call, so that its scores"
-            " before the last one are not known. Let forward return them."
+            "The model computes more sigmoids in one call than in another. Let forward return what"
+            " goes into the last one."
         )
-    said = reading.said
+    said = ""
     if reading.choice is not None:
-        outputs, taken = take_output(outputs, reading.choice)
-        said = f"{taken} ({said})" if said else taken
-    tell_outputs(said)
+        outputs, said = take_output(outputs, reading.choice)
+    tell_outputs(*filter(None, (said, reading.said)))
     return outputs
 
 

@@ -4,30 +4,33 @@ there are none.
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from ..errors import ArgumentError, ModelError
+from ..errors import ModelError
 
 Choice = str | int | tuple | Callable[[Any], Tensor]
-"""What names an output: its key or attribute, its index, several of these one inside the other, or
-a function of all that the net returns.
+"""What names an output: its key, attribute or index, a tuple of these one inside the other, or a
+function of all that the net returns.
 """
-
-_said: ContextVar[dict[str, None] | None] = ContextVar("said", default=None)
-"""Which outputs were read in the call of a public function; without values, to keep their order."""
+_said: ContextVar[dict[str, None]] = ContextVar("said")
+"""What was said of outputs in the call of a public function, in order; without values."""
 
 
 class Part(NamedTuple):
-    """A tensor among the outputs of a net: how `scores=` names it, how code does, and itself."""
+    """A tensor among the outputs of a net, and how `scores=` and code name it."""
 
     path: tuple
     code: str
     tensor: Tensor
+
+    @property
+    def name(self) -> str:
+        return repr(self.path[0] if len(self.path) == 1 else self.path)
 
 
 class OutputsError(ModelError):
@@ -43,7 +46,7 @@ class OutputsError(ModelError):
 
 @contextmanager
 def hear_outputs() -> Iterator[dict[str, None]]:
-    """Yield what is said within of the outputs that were read."""
+    """Yield what is said within of the outputs that were read; it is said around it as well."""
     heard: dict[str, None] = {}
     before = _said.set(heard)
     try:
@@ -54,22 +57,8 @@ def hear_outputs() -> Iterator[dict[str, None]]:
 
 
 def tell_outputs(*sentences: str) -> None:
-    """Say in the reports of the functions that run now which outputs were read."""
-    heard = _said.get()
-    if heard is not None:
-        heard |= dict.fromkeys(sentences)
-
-
-def check_choice_of_scores(scores: Any) -> Choice | None:
-    """The argument `scores` of public functions. Raises ArgumentError for what names no output."""
-    keys = scores if isinstance(scores, tuple) and scores else (scores,)
-    named = all(isinstance(key, (str, int)) and not isinstance(key, bool) for key in keys)
-    if scores is not None and not named and not callable(scores):
-        raise ArgumentError(
-            "scores must name an output of the net: a key, an index, or a function of what it"
-            f" returns, such as 'logits', 1 or lambda out: out[1]; got {scores!r:.100}"
-        )
-    return scores
+    """Say which outputs were read."""
+    _said.get({}).update(dict.fromkeys(sentences))
 
 
 def take_output(outputs: Any, choice: Choice) -> tuple[Tensor, str]:
@@ -78,17 +67,16 @@ def take_output(outputs: Any, choice: Choice) -> tuple[Tensor, str]:
     Raises ModelError.
     """
     parts = list(_list_tensors(outputs))
-    if isinstance(outputs, Tensor) and not callable(choice):
-        return outputs, ""
     if callable(choice):
         parts.append(Part((choice,), "a function", choice(outputs)))
+    elif isinstance(outputs, Tensor):
+        return outputs, ""
     path = choice if isinstance(choice, tuple) else (choice,)
     named = [part for part in parts if part.path == path and isinstance(part.tensor, Tensor)]
     if not named:
-        known = ", ".join(_name(part.path) for part in parts if part.code and part.path != path)
+        known = ", ".join(part.name for part in parts if not callable(choice)) or "other than that"
         raise ModelError(
-            f"scores={choice!r:.100} is no tensor among the outputs of the net, which are"
-            f" {known or 'none'}."
+            f"scores={choice!r:.100} is no tensor among the outputs of the net, which are {known}."
         )
     return named[0].tensor, f"{named[0].code} of the net's outputs"
 
@@ -100,7 +88,7 @@ def tensor_of_scores(outputs: Any, n: int | None = None) -> Tensor:
     tensor of one number, or one row, per sample, in whatever tuples, dicts and records. Raises
     ModelError, of kind OutputsError where several would do.
     """
-    found = find_scores(outputs, n).tensor
+    found = _find_scores(outputs, n).tensor
     if not found.is_floating_point():
         raise ModelError(
             f"The model returned numbers of type {found.dtype}, and scores are floating. Return"
@@ -114,10 +102,12 @@ def rows_of_scores(outputs: Any, n: int) -> Tensor:
     found = tensor_of_scores(outputs, n)
     shape = f"shape {tuple(found.shape)} for {n} inputs"
     if found.ndim > 2 and len(found) == n:
-        code = find_scores(outputs, n).code
+        token, axes = found.ndim == 3, ", ".join(map(str, range(2, found.ndim)))
+        said = "One per token? Choose one, here the last" if token else "One per pixel? Take means"
+        code = _find_scores(outputs, n).code + ("[:, -1]" if token else f".mean(({axes}))")
         raise ModelError(
-            f"The model returned {shape}: several rows of scores per sample."
-            f" {_describe_rows(found, code)}"
+            f"The model returned {shape}: several rows of scores per sample. {said}:"
+            f" scores=lambda out: out{code}"
         )
     rows = found[:, None] if found.shape == (n,) else found
     if rows.ndim != 2 or len(rows) != n or rows.shape[1] == 0:
@@ -128,7 +118,12 @@ def rows_of_scores(outputs: Any, n: int) -> Tensor:
     return rows
 
 
-def find_scores(outputs: Any, n: int | None) -> Part:
+def zero_absent(outputs: Tensor) -> Tensor:
+    """Scores with 0 in place of minus infinity, the score of a class that is not offered."""
+    return outputs.masked_fill(outputs == -math.inf, 0.0)
+
+
+def _find_scores(outputs: Any, n: int | None) -> Part:
     """The scores among what a forward pass on n inputs returned. Raises ModelError."""
     if isinstance(outputs, Tensor):
         return Part((), "", outputs)
@@ -141,11 +136,11 @@ def find_scores(outputs: Any, n: int | None) -> Part:
         and n in (None, len(part.tensor))
     ]
     if len(fitting) > 1:
-        listed = ", ".join(f"{_name(p.path)} of shape {tuple(p.tensor.shape)}" for p in fitting)
+        listed = ", ".join(f"{part.name} of shape {tuple(part.tensor.shape)}" for part in fitting)
         raise OutputsError(
             f"Several outputs of the model may be its scores: {listed}. Name one:"
-            f" scores={_name(fitting[-1].path)}, for example.",
-            lambda y: _choose_by_classes(fitting, y),
+            f" scores={fitting[-1].name}, for example.",
+            lambda y: None if y is None else _choose_by_classes(fitting, max(int(y.max()) + 1, 2)),
         )
     if not parts:
         size = f" of {len(outputs)}" if isinstance(outputs, (tuple, list)) else ""
@@ -158,26 +153,15 @@ def find_scores(outputs: Any, n: int | None) -> Part:
     return found
 
 
-def zero_absent(outputs: Tensor) -> Tensor:
-    """Scores with 0 in place of minus infinity, the score of a class that is not offered."""
-    return outputs.masked_fill(outputs == -math.inf, 0.0)
-
-
-def _choose_by_classes(parts: Sequence[Part], y: Tensor | None) -> dict | None:
-    """The path of the only output with a column for each class of the labels y; None if several."""
-    if y is None or not len(y):
-        return None
-    classes = max(int(y.max()) + 1, 2)
-    columns = [(part.tensor.shape[1] if part.tensor.ndim > 1 else 1, part.path) for part in parts]
-    columns = [(2 if count == 1 else count, path) for count, path in columns]
-    # As many as there are classes; or at least so many, where the last ones have no samples.
-    for able in (
-        [path for count, path in columns if count == classes],
-        [path for count, path in columns if count >= classes],
-    ):
-        if len(able) == 1:
-            return {"choice": able[0]}
-    return None
+def _choose_by_classes(parts: list[Part], classes: int) -> dict | None:
+    """The choice of the only output with a column for each class; None if there are several."""
+    # One column, which has no second dimension or 1 there, is of two classes.
+    columns = {p.path: max(math.prod(p.tensor.shape[1:]), 1) for p in parts}
+    able = [path for path, count in columns.items() if max(count, 2) >= classes]
+    # As many as there are classes; or more, where the last ones have no samples.
+    exact = [path for path in able if max(columns[path], 2) == classes]
+    chosen = exact if len(exact) == 1 else able
+    return {"choice": chosen[0]} if len(chosen) == 1 else None
 
 
 def _list_tensors(outputs: Any, path: tuple = (), code: str = "") -> Iterator[Part]:
@@ -185,37 +169,24 @@ def _list_tensors(outputs: Any, path: tuple = (), code: str = "") -> Iterator[Pa
     if isinstance(outputs, Tensor):
         yield Part(path, code, outputs)
         return
-    names: list[Any] = []
-    if isinstance(outputs, Mapping):
-        items = [(key, f"[{key!r}]", value) for key, value in outputs.items()]
-    else:
-        if dataclasses.is_dataclass(outputs):
-            names = [field.name for field in dataclasses.fields(outputs)]
-        elif isinstance(outputs, (tuple, list)):
-            names = list(getattr(outputs, "_fields", ()))
-        elif isinstance(getattr(outputs, "logits", None), Tensor):
-            names = ["logits"]
-        items = [(name, f".{name}", getattr(outputs, name, None)) for name in names]
-        if not names and isinstance(outputs, (tuple, list)):
-            items = [(index, f"[{index}]", value) for index, value in enumerate(outputs)]
-    for key, shown, value in items:
-        yield from _list_tensors(value, (*path, key), code + shown)
-
-
-def _name(path: tuple) -> str:
-    """A path as `scores=` takes it."""
-    return repr(path[0] if len(path) == 1 else path)
-
-
-def _describe_rows(found: Tensor, code: str) -> str:
-    """What outputs of more than two dimensions may be, and a choice that makes them fit."""
-    if found.ndim == 3:
-        return (
-            "One per token, as language models have? Choose one, here the last:"
-            f" scores=lambda out: out{code}[:, -1]"
-        )
-    dimensions = ", ".join(map(str, range(2, found.ndim)))
-    return (
-        "One per pixel, as in segmentation? Choose one or take means:"
-        f" scores=lambda out: out{code}.mean(({dimensions}))"
+    fields = (
+        [field.name for field in dataclasses.fields(outputs)]
+        if dataclasses.is_dataclass(outputs)
+        else []
     )
+    fields = fields or list(getattr(outputs, "_fields", ()))  # of named tuples
+    if not fields and isinstance(getattr(outputs, "logits", None), Tensor):
+        fields = list(getattr(outputs, "_fields", ()))  # of named tuples
+    if dataclasses.is_dataclass(outputs):
+        fields = [field.name for field in dataclasses.fields(outputs)]
+    if not fields and isinstance(getattr(outputs, "logits", None), Tensor):
+        fields = ["logits"]
+    if isinstance(outputs, Mapping):
+        items, shown = list(outputs.items()), "{}[{!r}]"
+    elif fields:
+        items, shown = [(name, getattr(outputs, name, None)) for name in fields], "{}.{}"
+    else:
+        listed = isinstance(outputs, (tuple, list))
+        items, shown = list(enumerate(outputs)) if listed else [], "{}[{!r}]"
+    for key, value in items:
+        yield from _list_tensors(value, (*path, key), shown.format(code, key))
