@@ -193,6 +193,16 @@ def test_wrappers_are_taken_off(tmp_path):
     assert same(net, copy)
 
 
+def test_a_net_that_is_compiled_in_part_reads_plain_names(tmp_path):
+    net, copy = make_net(), make_net(1)
+    copy[0] = torch.compile(copy[0])
+    with pytest.warns(UserWarning, match=r"'0.(weight|bias)' were read as '0._orig_mod"):
+        nm.load_weights(copy, nm.save_weights(net, tmp_path / "a.safetensors"))
+    assert torch.equal(copy[0]._orig_mod.weight, net[0].weight)
+    nm.load_weights(third := make_net(2), nm.save_weights(copy, tmp_path / "b.safetensors"))
+    assert same(net, third)
+
+
 def test_files_of_others_are_unwrapped(tmp_path):
     net, copy = make_net(), make_net(1)
     path = tmp_path / "a.safetensors"

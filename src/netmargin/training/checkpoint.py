@@ -22,15 +22,11 @@ _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error),
 )
 """What torch and zipfile raise for files of other bytes."""
-
-
 _FOREIGN = {
     "/constants.pkl": "a TorchScript archive: torch.jit.load(path).state_dict() gives its weights",
     "/archive_format": "of torch.export: torch.export.load(path).state_dict gives its weights",
     ".npy": "numpy's: np.load(path) gives its arrays, torch.from_numpy tensors",
     ".onnx": "an ONNX graph: onnx.numpy_helper.to_array gives its weights",
-    ".h5": "a file of Keras: model.get_weights() gives its weights",
-    ".gguf": "a file of llama.cpp: gguf.GGUFReader(path).tensors gives its weights",
 }
 """Ends of the names of files, or of their parts, of other kinds, and how their weights are read."""
 

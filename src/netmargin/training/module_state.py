@@ -58,12 +58,9 @@ def restore_state(model: nn.Module, state: dict, *, strict: bool = True) -> Any:
     """
     own = model.state_dict()
     beside = {n: b for n, b in model.named_buffers() if n in state and n not in own}
-    given = {
-        # What a module takes for its own state may change with it.
-        name: copy.deepcopy(value) if is_extra_state(name) else value
-        for name, value in state.items()
-        if name not in beside
-    }
+    # What a module takes for its own state may change with it: it gets a copy.
+    given = {n: copy.deepcopy(v) if is_extra_state(n) else v for n, v in state.items()}
+    given = {name: value for name, value in given.items() if name not in beside}
     found = model.load_state_dict(make_state(given, state), strict=strict)
     for name, buffer in beside.items():
         if state[name].shape != buffer.shape:
@@ -114,31 +111,23 @@ def put_state(model: nn.Module, state: dict, path: str | Path, *, strict: bool =
 @contextmanager
 def _unchanged_on_failure(model: nn.Module) -> Iterator[None]:
     """Put a module back to what it was where a block raises; tensors stay the same objects."""
-    modules = list(model.modules())
-    tensors = [*model.parameters(), *model.buffers()]
-    held = [vars(m) for m in modules]
-    held += [
-        value for attributes in held for value in attributes.values() if isinstance(value, dict)
-    ]
-    before = [(attributes, dict(attributes)) for attributes in held]
-    # A lazy module that is filled changes the classes of its tensors, and in the end its own.
-    kinds = [(thing, type(thing)) for thing in (*modules, *tensors)]
-    data = [(t, t.data, None if is_lazy(t) else t.data.clone()) for t in tensors]
-    extra = [
-        (m, copy.deepcopy(m.get_extra_state()))
-        for m in modules
-        if type(m).get_extra_state is not nn.Module.get_extra_state
-    ]
+    modules, tensors = list(model.modules()), [*model.parameters(), *model.buffers()]
+    held = [vars(module) for module in modules]
+    held += [value for own in held for value in own.values() if isinstance(value, dict)]
+    before = [(own, dict(own)) for own in held]
+    # A lazy tensor that is filled changes its class.
+    data = [(t, type(t), t.data, None if is_lazy(t) else t.data.clone()) for t in tensors]
+    with_extra = [m for m in modules if type(m).get_extra_state is not nn.Module.get_extra_state]
+    extra = [(module, copy.deepcopy(module.get_extra_state())) for module in with_extra]
     try:
         yield
     except BaseException:
-        for attributes, old in before:
-            attributes.clear()
-            attributes.update(old)
-        for tensor, numbers, copied in data:
+        for own, old in before:
+            own.clear()
+            own.update(old)
+        for tensor, kind, numbers, copied in data:
             tensor.data = numbers if copied is None else numbers.copy_(copied)
-        for thing, kind in kinds:
-            thing.__class__ = kind
+            tensor.__class__ = kind
         for module, saved in extra:
             module.set_extra_state(saved)
         raise

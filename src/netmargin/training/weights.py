@@ -77,8 +77,7 @@ def load_weights(model: nn.Module, path: str | Path, *, strict: bool = True) -> 
     file = find_in_folder(file) if file.is_dir() else file
     content: dict = read_safetensors(file) if is_safetensors(file) else load(file)
     if "netmargin_format" in content and isinstance(content.get("model"), dict):
-        put_state(model, content["model"], path)
-        return
+        content = content["model"]
     wanted = model.state_dict().keys()
     readings = _read_in_all_ways(content, model)
     known = not wanted or not wanted.isdisjoint(readings[0][0])
@@ -147,26 +146,26 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
 
 def _read_in_all_ways(content: dict, model: nn.Module) -> list[tuple[dict, list[str]]]:
     """State dicts that a file may stand for, with what was unwrapped; most known names first."""
-    wanted = model.state_dict().keys()
+    wanted = {name.replace(COMPILED, ""): name for name in model.state_dict()}
     # Of transformers, whose files hold a net with its head under the name of the net.
-    prefixes = {*_PREFIXES, f"{getattr(model, 'base_model_prefix', '') or 'model'}."}
+    prefixes = (*_PREFIXES, f"{getattr(model, 'base_model_prefix', '') or 'model'}.")
     keys = [key for key, value in dict.items(content) if isinstance(value, dict)]
     keys.sort(key=lambda key: key not in _KEYS)
     found = []
     for key in (None, *keys):
         part = content if key is None else content[key]
         bare = {
-            name: name if name in wanted else name.replace(COMPILED, "")
+            name: name.replace(COMPILED, "")
             for name, value in dict.items(part)
             if isinstance(name, str) and (isinstance(value, Tensor) or is_extra_state(name))
         }
         chains = [""]
         for chain in chains:  # grows within
-            longer = (chain + prefix for prefix in prefixes if chain.count(".") < _MOST_WRAPPERS)
-            chains += [c for c in longer if any(name.startswith(c) for name in bare.values())]
+            longer = {chain + prefix for prefix in prefixes if chain.count(".") < _MOST_WRAPPERS}
+            chains += [c for c in sorted(longer) if any(n.startswith(c) for n in bare.values())]
         for chain in chains:
             names = {
-                name.removeprefix(chain): old
+                wanted.get(new := name.removeprefix(chain), new): old
                 for old, name in bare.items()
                 if name.startswith(chain) or name in wanted
             }
@@ -178,7 +177,8 @@ def _read_in_all_ways(content: dict, model: nn.Module) -> list[tuple[dict, list[
                 said.append(f"{len(left)} other tensors, such as {min(left)}, were left aside")
             state = make_state({new: part[old] for new, old in names.items()}, part, chain)
             found.append((state, said))
-    return sorted(found, key=lambda reading: -len(reading[0].keys() & wanted))
+    known = set(wanted.values())
+    return sorted(found, key=lambda reading: -len(reading[0].keys() & known))
 
 
 def _list_names(names: Collection) -> str:
