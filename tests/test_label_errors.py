@@ -15,6 +15,7 @@ from netmargin.label_errors.calibration import (
 )
 from netmargin.label_errors.epochs import sum_early_margins
 from netmargin.label_errors.evidence import find_wrong
+from netmargin.label_errors.images import shrink_images
 from netmargin.label_errors.leave_one_out import (
     RIDGES,
     encode_labels,
@@ -569,3 +570,36 @@ def test_responses_are_those_of_patches_normalized_one_by_one():
             normal = centred / (centred.square().mean(1, keepdim=True) + floor).sqrt()
             expected = (normal - mean.flatten()) @ filters.flatten(1).T
             assert found[:, :, row, column] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((3, 64, 64), (3, 32, 32)),
+        ((1, 32, 32), (1, 32, 32)),
+        ((20, 60), (18, 55)),
+        ((2, 22, 1000), (2, 6, 216)),
+        ((4, 3000), (4, 876)),
+        ((4096,), (4096,)),
+        ((20, 64, 64), (20, 64, 64)),
+    ],
+)
+def test_images_are_shrunk_to_as_many_pixels_as_patches_need(shape, expected):
+    X = torch.rand(3, *shape)
+    assert shrink_images(X).shape[1:] == expected
+    if expected == shape:
+        assert shrink_images(X) is X
+
+
+def test_shrunk_images_are_averages_and_reports_say_so():
+    X, y = nm.datasets.digits(limit=60)
+    large = X.reshape(-1, 1, 8, 8).repeat_interleave(16, 2).repeat_interleave(16, 3)
+    means = large.reshape(60, 1, 32, 4, 32, 4).mean((3, 5))
+    assert shrink_images(large) == pytest.approx(means, abs=1e-6)
+    small, found = nm.label_errors((means, y)), nm.label_errors((large, y))
+    assert found.scores.numpy() == pytest.approx(small.scores.numpy(), abs=1e-4)
+    assert "shrunk to 32 x 32" in found.basis
+    assert "shrunk" not in small.basis
+    # Vectors of square length may be embeddings: as such, they keep their numbers.
+    flat = nm.label_errors((large.flatten(1), y))
+    assert ("shrunk" in flat.basis) == flat.basis.startswith("patches")

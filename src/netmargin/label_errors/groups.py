@@ -135,8 +135,9 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     """Whether so many rows differ in few columns that others may be equal by chance."""
     n = len(X)
     drawn = np.random.default_rng(0).permutation(n)[:_COMPARED_ROWS]
-    rows = X.detach().cpu().reshape(n, -1)[torch.from_numpy(drawn)].double().numpy()
-    varied = (rows != np.roll(rows, 1, axis=0)).sum(axis=0)
+    some = X.detach().cpu().reshape(n, -1)[torch.from_numpy(drawn)]
+    rows = (some if some.dtype == torch.float64 else some.float()).numpy()
+    varied = np.not_equal(rows, np.roll(rows, 1, axis=0)).sum(axis=0)
     columns = np.argsort(-varied, kind="stable")[:_COMPARED_COLUMNS]
     columns = columns[varied[columns] > 0]
     sizes = np.bincount(equal)
@@ -144,7 +145,7 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     unlike = np.zeros((len(rows), len(rows)), dtype=np.uint16)
     agreeing = []
     for column in rows.T[columns]:
-        differs = column[:, None] != column
+        differs = np.not_equal(column[:, None], column)
         unlike += differs
         agreeing.append((differs.size - len(rows) - differs.sum()) / 2)
     count = np.bincount(unlike[np.triu_indices(len(rows), 1)], minlength=1)

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from ..nets.images import as_images
+from .images import open_images, take
 from .patches import scale_rows, standardize
 
 _NEIGHBOURS = 10
@@ -43,8 +43,7 @@ def join_near_copies(X: Tensor, equal: np.ndarray) -> tuple[np.ndarray, np.ndarr
     `equal` numbers the equal ones.
     """
     first = np.unique(equal, return_index=True)[1]
-    rows = X if len(first) == len(X) else X[torch.from_numpy(first)]
-    found = [pair_near_copies(outline) for outline in _outline_samples(rows)]
+    found = [pair_near_copies(outline) for outline in _outline_samples(take(X, first))]
     pairs, sure = (np.concatenate(part) for part in zip(*found, strict=True))
     groups = []
     for some in (pairs, pairs[sure]):
@@ -60,7 +59,7 @@ def _outline_samples(X: Tensor) -> Iterator[np.ndarray]:
     Of images the even and odd parts of rows of pixels, the latter without sign, which mirroring
     does not change; and the roots of the amplitudes of their waves, which moving does not change.
     """
-    images = as_images(X)
+    images = open_images(X)
     if images is None:
         flat = X.detach().cpu().reshape(len(X), -1).double()
         rows = (flat / (flat.abs().max() or 1.0)).float().numpy()

@@ -1,11 +1,11 @@
 """What all samples but those of its group say about each, in the representation that says most."""
 
 import numpy as np
-import torch
 from torch import nn
 
 from ..nets.arrays import Arrays
 from .groups import Groups, fill_a_grid, labels_differ, make_groups, read_groups
+from .images import shrink_images
 from .leave_one_out import (
     CENTRES,
     EXACT_UP_TO,
@@ -18,7 +18,7 @@ from .leave_one_out import (
     squared_errors,
 )
 from .near_copies import join_near_copies
-from .representations import list_representations
+from .representations import Representation, list_representations
 
 _COMPARED_ON = 500
 """Samples on which representations and ridges are compared. 1,000 choose the same ones on
@@ -41,24 +41,25 @@ def predict_left_out(
     0.9 for one and -0.1 for the others where that is easy; and the groups. Raises ArgumentError for
     `groups` that cannot be used.
     """
-    if groups is not None and groups is not False:
-        of = read_groups(groups, len(classes))
-        given = make_groups(of, equal, classes, given=True)
-        return *_predict(samples, classes, model, seed, given), given
-    alone = np.arange(len(classes))
-    if groups is False or fill_a_grid(samples.X, equal):
-        whole = make_groups(alone, equal, classes)
-        return *_predict(samples, classes, model, seed, whole), whole
-    near, sure = join_near_copies(samples.X, equal)
-    whole = make_groups(near, equal, classes)
-    basis, predictions = _predict(samples, classes, model, seed, whole)
+    small = shrink_images(samples.X)
+    representations = list_representations(samples.X, small, model, seed)
+    alone = near = sure = np.arange(len(classes))
+    given = groups is not None and groups is not False
+    if given:
+        near = read_groups(groups, len(classes))
+    elif groups is None and not fill_a_grid(small, equal):
+        near, sure = join_near_copies(small, equal)
+    whole = make_groups(near, equal, classes, given)
+    basis, predictions = _predict(representations, classes, seed, whole)
+    if given or near is alone:
+        return basis, predictions, whole
     # Right labels that are not predicted count here, too: more than _MOST_WRONG is not believed.
     share = float((predictions.argmax(axis=1) != classes)[whole.units].mean())
     for finer, of in ((alone, equal), (equal, sure)):
         if labels_differ(of, finer, classes, share):
             # Then other labels of a group are evidence, and whether it helps can be seen.
             apart = make_groups(finer, equal, classes)
-            other = _predict(samples, classes, model, seed, apart)
+            other = _predict(representations, classes, seed, apart)
             Y = encode_labels(classes, predictions.shape[1])
             if np.square(other[1] - Y).sum() < np.square(predictions - Y).sum():
                 return *other, apart
@@ -67,17 +68,15 @@ def predict_left_out(
 
 
 def _predict(
-    samples: Arrays, classes: np.ndarray, model: nn.Module | None, seed: int, groups: Groups
+    representations: dict[str, Representation], classes: np.ndarray, seed: int, groups: Groups
 ) -> tuple[str, np.ndarray]:
     """What `predict_left_out` returns, for these groups."""
     rng = np.random.default_rng(seed)
-    X = samples.X if len(groups.rows) == len(classes) else samples.X[groups.rows]
-    representations = list_representations(X, model, seed)
     weights, Y = groups.merge(encode_labels(classes, int(classes.max()) + 1))
     few = np.sort(rng.permutation(len(Y))[:_COMPARED_ON])
     choices, kept = [], {}
     for name, represent in representations.items():
-        features = represent(X[torch.from_numpy(few)])
+        features = represent(groups.rows[few])
         if len(few) == len(Y):
             kept[name] = features
         scale = median_distance(features)
@@ -86,7 +85,7 @@ def _predict(
         best = int(errors.argmin())
         choices.append((errors[best], name, scale, RIDGES[best]))
     _, name, scale, ridge = min(choices, key=lambda choice: choice[0])
-    features = kept[name] if name in kept else representations[name](X)
+    features = kept[name] if name in kept else representations[name](groups.rows)
     basis = f"{name} (ridge {ridge:g}, of {len(choices)} representations)"
     if len(Y) <= EXACT_UP_TO:
         K = laplace_kernel(features, features, scale)

@@ -8,44 +8,50 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from ..nets.images import as_images
 from ..nets.model import call_net, device_and_dtype, in_mode
+from .images import open_images, take
 from .patches import have_patches, patch_features, scale_rows, standardize
 
-Representation = Callable[[Tensor], np.ndarray]
-"""A function from samples, shape (n, ...), to rows of features, shape (n, D), float32."""
+Representation = Callable[[np.ndarray], np.ndarray]
+"""A function from indices of samples, (n,), to their rows of features, (n, D), float32."""
 
 _SAMPLES_AT_ONCE = 200
 """Samples per forward pass, as in `measure`."""
 
 
 def list_representations(
-    X: Tensor, model: nn.Module | None, seed: int
+    X: Tensor, small: Tensor, model: nn.Module | None, seed: int
 ) -> dict[str, Representation]:
     """The representations that samples allow, by what they are called in reports; errors choose
-    one.
+    one. Only a net sees X itself, all others `small`, where images are shrunk.
 
     Raises ModelError for a net without a dense layer behind a convolution.
     """
+    size = "" if small is X else f", shrunk to {small.shape[-2]} x {small.shape[-1]}"
     found: dict[str, Representation] = {
-        "the inputs, each scaled to norm 1": partial(_flat_rows, scale_rows),
-        "the inputs, each column standardized": partial(_flat_rows, standardize),
+        f"the inputs{size}, each scaled to norm 1": partial(_flat_rows, scale_rows, small),
+        f"the inputs{size}, each column standardized": partial(_flat_rows, standardize, small),
     }
     # All samples are asked, since a negative value in any of them tells vectors from images.
-    images = as_images(X)
+    images = open_images(small)
     if images is not None and have_patches(images):
+        if X.ndim == 2 and X.shape[1] > images[0].numel():
+            size = f", shrunk to {images.shape[1]} x {images.shape[2]}"
         # Whether left and right may be exchanged, as in photographs, errors decide as well.
         for mirrored, more in ((False, ""), (True, " and their mirror images")):
-            found[f"patches of the images{more}"] = partial(_patches, mirrored=mirrored, seed=seed)
+            found[f"patches of the images{more}{size}"] = partial(
+                _patches, images, mirrored=mirrored, seed=seed
+            )
     if model is not None:
         found["the convolutions of the net"] = partial(
-            _net_features, model, _first_dense_layer(model)
+            _net_features, model, _first_dense_layer(model), X
         )
     return found
 
 
-def _flat_rows(change: Callable[[np.ndarray], None], X: Tensor) -> np.ndarray:
+def _flat_rows(change: Callable[[np.ndarray], None], X: Tensor, index: np.ndarray) -> np.ndarray:
     """The samples as float32 rows, brought to a largest size of 1, and changed in place."""
+    X = take(X, index)
     flat = X.detach().cpu().reshape(len(X), -1).to(torch.float64)
     # No representation depends on the unit, and squares of 1e200 would be infinite.
     features = (flat / (flat.abs().max() or 1.0)).to(torch.float32).numpy()
@@ -53,14 +59,12 @@ def _flat_rows(change: Callable[[np.ndarray], None], X: Tensor) -> np.ndarray:
     return features
 
 
-def _patches(X: Tensor, mirrored: bool, seed: int) -> np.ndarray:
+def _patches(images: Tensor, index: np.ndarray, mirrored: bool, seed: int) -> np.ndarray:
     """Responses to patches of the images themselves."""
-    images = as_images(X)
-    assert images is not None  # as all samples together are images
-    return patch_features(images, mirrored=mirrored, seed=seed)
+    return patch_features(take(images, index), mirrored=mirrored, seed=seed)
 
 
-def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:
+def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor, index: np.ndarray) -> np.ndarray:
     """What enters a layer of the net, columns standardized, rows of norm 1."""
     kept: list[Tensor] = []
     hook = layer.register_forward_pre_hook(
@@ -69,7 +73,7 @@ def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:
     device, dtype = device_and_dtype(model)
     try:
         with in_mode(model, training=False), torch.no_grad():
-            for x in X.split(_SAMPLES_AT_ONCE):
+            for x in take(X, index).split(_SAMPLES_AT_ONCE):
                 call_net(model, x.to(device, dtype))
     finally:
         hook.remove()
