@@ -60,7 +60,9 @@ class ViewSearch:
         for start in range(starts):
             basis = torch.from_numpy(relaxed)
             if start:
-                basis = torch.randn(*relaxed.shape, dtype=torch.float64, generator=self._generator)
+                basis = torch.randn(
+                    *relaxed.shape, dtype=torch.float64, generator=self._generator, device="cpu"
+                )
             active = self._nearest_first[:_INITIAL_PAIRS]
             hottest = start % _START_LEVELS if start else _START_LEVELS
             for temperature in _TEMPERATURES[hottest:]:

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
                 f" {options.shape!r}"
             ) from None
         # Four inputs: the rules are checked numerically on several, and more tell nothing new.
-        x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
+        x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0), device="cpu")
     else:
         x, _ = inputs.data(
             options, limit=10 if inputs.data_name(options) in datasets.BY_NAME else None

@@ -135,7 +135,7 @@ def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
     from ..page.sampling import spread_by_distance
     from ..radii import robustness
 
-    X, y = (torch.as_tensor(part) for part in data)
+    X, y = (torch.as_tensor(part, device="cpu") for part in data)
     try:
         distances = input_margins(model, (X, y), progress=False).distances
     except NetmarginError:  # the page has score margins in their place, too

@@ -12,7 +12,7 @@ def flush_denormals():
     They slow steps down 2-3x deep in training, where the gradients of most samples are that small.
     """
     # Torch has no getter for the setting: a product with a denormal number tells it.
-    smallest = torch.tensor([5e-324], dtype=torch.float64)
+    smallest = torch.tensor([5e-324], dtype=torch.float64, device="cpu")
     was_on = bool((smallest * 1.0 == 0).item())
     torch.set_flush_denormal(True)
     try:

@@ -32,7 +32,8 @@ def as_float64(values) -> Tensor:
     """
     if isinstance(values, Tensor):
         values = where_float64_is(values)
-    return torch.as_tensor(values, dtype=torch.float64)
+    device = values.device if isinstance(values, Tensor) else "cpu"
+    return torch.as_tensor(values, dtype=torch.float64, device=device)
 
 
 def softplus(z: Tensor) -> Tensor:

@@ -112,7 +112,10 @@ def _generic(value: Tensor, seed: int) -> Tensor:
     """Draw positive numbers around 1 in the shape of the value."""
     return (
         torch.rand(
-            value.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+            value.shape,
+            generator=torch.Generator().manual_seed(seed),
+            dtype=torch.float64,
+            device="cpu",
         ).to(value.device)
         + 0.5
     )

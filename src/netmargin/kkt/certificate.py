@@ -146,7 +146,9 @@ class KKTCertificate(Record):
     @property
     def support(self) -> Tensor:
         """The samples with positive multipliers, largest first, each once, int64."""
-        return torch.tensor(list(dict.fromkeys(self.constraints[:, 0].tolist())), dtype=torch.int64)
+        return torch.tensor(
+            list(dict.fromkeys(self.constraints[:, 0].tolist())), dtype=torch.int64, device="cpu"
+        )
 
     def trade_off(self, delta: float) -> float:
         """Compute the smallest epsilon with max lambda (s - 1) <= delta.

@@ -247,7 +247,7 @@ class ConstraintSearch:
             self._problem.constraints,
             dtype == torch.float64,
         )
-        none = torch.empty(0)
+        none = torch.empty(0, device="cpu")
         reaches = [Reach(none.long(), none.double(), none.double(), 0.0)]
 
         def ratios(
@@ -273,7 +273,7 @@ class ConstraintSearch:
         def merits() -> Iterator[tuple[slice, Tensor]]:
             again = draw_changes(1) if proving else ()
             for (part, ratio), *others in zip(ratios(None), *map(ratios, again), strict=True):
-                samples = torch.arange(part.samples.start, part.samples.stop)
+                samples = torch.arange(part.samples.start, part.samples.stop, device="cpu")
                 reaches.append(reach_of(samples, part, ratio, others))
                 yield part.samples, torch.where(ratio > 0, ratio, -math.inf)
 

@@ -51,7 +51,7 @@ def measure_loss_multipliers(problem: Problem) -> LossMultipliers:
             weights = weights * torch.exp(q[:, None] - s)
         heaviest = max(
             heaviest,
-            (weights * (gaps - 1)).where(torch.isfinite(gaps), torch.zeros(())).max().item(),
+            (weights * (gaps - 1)).where(torch.isfinite(gaps), 0.0).max().item(),
         )
         return weights
 

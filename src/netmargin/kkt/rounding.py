@@ -44,7 +44,9 @@ def change(value: Any, source: torch.Generator | None) -> Any:
         return value
 
     def move(part: Tensor) -> Tensor:
-        drawn = torch.randn(part.shape, generator=source, dtype=part.dtype).to(part.device)
+        drawn = torch.randn(part.shape, generator=source, dtype=part.dtype, device="cpu").to(
+            part.device
+        )
         return part * (1 + _PART * drawn)
 
     return map_floating(move, value)

@@ -175,6 +175,6 @@ class _Columns:
 def _draw_direction(like: Vector, random: torch.Generator) -> Vector:
     """Draw normal numbers in the shape of a vector."""
     return {
-        n: torch.randn(p.shape, generator=random, dtype=p.dtype).to(p.device)
+        n: torch.randn(p.shape, generator=random, dtype=p.dtype, device="cpu").to(p.device)
         for n, p in like.items()
     }

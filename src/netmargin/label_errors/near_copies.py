@@ -146,7 +146,7 @@ def _find_nearest(rows: Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:
         part = slice(start, start + step)
         # The square of the row itself is the same for all its neighbours.
         block = torch.addmm(squares[None], rows[part], rows.T, alpha=-2)
-        own = torch.arange(len(block))
+        own = torch.arange(len(block), device="cpu")
         block[own, start + own] = torch.inf
         index = torch.topk(block, count, largest=False).indices
         # The differences hold digits that products have lost.

@@ -115,7 +115,9 @@ def _choose_filters(
     height, width = pixels.shape[2] - side + 1, pixels.shape[3] - side + 1
     drawn = (rng.integers(extent, size=_SAMPLED_PATCHES) for extent in (len(pixels), height, width))
     image, top, left = (torch.from_numpy(index) for index in drawn)
-    down, across = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    down, across = torch.meshgrid(
+        torch.arange(side, device="cpu"), torch.arange(side, device="cpu"), indexing="ij"
+    )
     # Advanced indices around the slice of channels put the channels last.
     rows = top[:, None, None] + down, left[:, None, None] + across
     patches = pixels[image[:, None, None], :, rows[0], rows[1]].movedim(-1, 1).flatten(1)

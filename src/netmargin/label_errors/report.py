@@ -95,7 +95,7 @@ class LabelErrors(Record):
     def order(self) -> Tensor:
         """Indices of all samples, the most suspicious first, shape (n,)."""
         order = torch.argsort(self.scores, stable=True)
-        untold = torch.isin(self.given, torch.tensor(self.untold, dtype=torch.int64))
+        untold = torch.isin(self.given, torch.tensor(self.untold, dtype=torch.int64, device="cpu"))
         return order[torch.argsort(untold[order].long(), stable=True)]
 
     @property
@@ -116,7 +116,7 @@ class LabelErrors(Record):
         import pandas
 
         order = self.order
-        shares = self.wrong[order].cumsum(0) / torch.arange(1, self.n + 1)
+        shares = self.wrong[order].cumsum(0) / torch.arange(1, self.n + 1, device="cpu")
         columns = {
             "sample": order.numpy(),
             "given": self._name(self.given[order]),
@@ -140,7 +140,7 @@ class LabelErrors(Record):
         """
         import pandas
 
-        is_issue = torch.zeros(self.n, dtype=torch.bool)
+        is_issue = torch.zeros(self.n, dtype=torch.bool, device="cpu")
         is_issue[self.flagged] = True
         predicted = torch.where(self.scores < 0, self.suggested, self.given)
         return pandas.DataFrame(
@@ -202,5 +202,5 @@ class LabelErrors(Record):
         said = f"{most}; {found if self.count else f'{none}: the scores show no more'}"
         if not self.untold:
             return said
-        few = ", ".join(map(str, self._name(torch.tensor(self.untold[:6]))))
+        few = ", ".join(map(str, self._name(torch.tensor(self.untold[:6], device="cpu"))))
         return f"{said}. Nothing can be told of labels {few}: they are hardly told from others"

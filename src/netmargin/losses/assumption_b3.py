@@ -88,7 +88,11 @@ def check_b3(loss: _Loss, largest_q: float) -> B3Report:
     """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid of this length."""
     largest_q = check_number("largest_q", largest_q, above=0)
     q = loss.b_f + torch.logspace(
-        -3, torch.log10(torch.tensor(largest_q)).item(), _GRID_POINTS, dtype=torch.float64
+        -3,
+        torch.log10(torch.tensor(largest_q, device="cpu")).item(),
+        _GRID_POINTS,
+        dtype=torch.float64,
+        device="cpu",
     )
     # The formulas first: where one is wrong, what follows from them says nothing of the loss.
     flaw, slope = _compare_formulas(loss, q, _INVERSE_TOLERANCE), loss.f_prime(q)
@@ -123,9 +127,9 @@ def _bound_slope_ratios(loss: _Loss, q: Tensor) -> tuple[float, float, list[str]
     """The constants b_g and K of (B3.4) on the grid q, and a sentence where no K is in sight."""
     violations = []
     # (B3.4) asks for b_g >= max(2 f(b_f), f(2 b_f)), and for K at every theta in [1/2, 1).
-    start = loss.f(torch.tensor([loss.b_f, 2 * loss.b_f], dtype=torch.float64))
+    start = loss.f(torch.tensor([loss.b_f, 2 * loss.b_f], dtype=torch.float64, device="cpu"))
     b_g = max(2 * start[0].item(), start[1].item(), 0.0)
-    theta = torch.linspace(0.5, 0.999, 40, dtype=torch.float64)[:, None]
+    theta = torch.linspace(0.5, 0.999, 40, dtype=torch.float64, device="cpu")[:, None]
     # One margin in ten is enough for a ratio that changes slowly, and costs a tenth.
     y = q[loss.f(q) > b_g][::10]
     if not len(y):
@@ -151,8 +155,8 @@ def _find_caveats(loss: _Loss) -> tuple[str, ...]:
     """A sentence where f' is not positive at a margin below b_f; nothing where it is."""
     below = torch.cat(
         [
-            -torch.logspace(-3, 2, 200, dtype=torch.float64).flip(0),
-            torch.linspace(0, loss.b_f, 50, dtype=torch.float64),
+            -torch.logspace(-3, 2, 200, dtype=torch.float64, device="cpu").flip(0),
+            torch.linspace(0, loss.b_f, 50, dtype=torch.float64, device="cpu"),
         ]
     )
     rising = loss.f_prime(below) > 0
@@ -164,7 +168,7 @@ def _find_caveats(loss: _Loss) -> tuple[str, ...]:
 
 def find_flaw(loss: _Loss) -> str:
     """The first contradiction between f, f', g and log(-l') at a few margins, or ""."""
-    probes = torch.tensor(_PROBES, dtype=torch.float64)
+    probes = torch.tensor(_PROBES, dtype=torch.float64, device="cpu")
     return _compare_formulas(loss, torch.cat([loss.b_f + probes, -probes]), _TOLERANCE)
 
 

@@ -49,7 +49,7 @@ class NearAnswers:
         own = classes.to(scores.device)
         answers = scores.scatter(1, own[:, None], -torch.inf).argmax(1).cpu()
         near = right | ((answers - classes).abs() <= (self._within or 0))
-        table = torch.arange(scores.shape[1])
+        table = torch.arange(scores.shape[1], device="cpu")
         for number, group in self._groups.items():
             table[number] = -1 - group
         return int((near | (table[answers] == table[classes])).sum())

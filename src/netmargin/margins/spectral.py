@@ -58,7 +58,7 @@ def _largest_singular_value(matrix: Tensor) -> float:
         return torch.linalg.matrix_norm(matrix, 2).item()
     from scipy.sparse.linalg import svds
 
-    start = torch.randn(min(matrix.shape), generator=torch.Generator().manual_seed(0))
+    start = torch.randn(min(matrix.shape), generator=torch.Generator().manual_seed(0), device="cpu")
     found = svds(matrix.numpy(), k=1, return_singular_vectors=False, v0=start.double().numpy())
     return float(found[0])
 

@@ -162,7 +162,7 @@ def batches(
         for x, y in _read_batches(data):
             yield _move_to(simplify(model, x), device, dtype), y
         return
-    order = torch.randperm(len(data)) if shuffle else None
+    order = torch.randperm(len(data), device="cpu") if shuffle else None
     for start in range(0, len(data), batch_size):
         rows: Any = slice(start, start + batch_size)
         if order is not None:

@@ -81,7 +81,9 @@ def find_faults(model: nn.Module, x: Any, *, weights: bool = True) -> str:
         rows = len(x) if watched.decides else min(len(x), _ALONE)
         found = (
             describe_strange(model, watched.weights.values()) if weights else "",
-            find_company(model, x, whole, torch.linspace(0, len(x) - 1, rows).long().tolist()),
+            find_company(
+                model, x, whole, torch.linspace(0, len(x) - 1, rows, device="cpu").long().tolist()
+            ),
         )
     return " ".join(filter(None, found))
 

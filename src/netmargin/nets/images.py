@@ -19,7 +19,7 @@ def as_images(X: Any) -> Tensor | None:
     with no negative value: standardized columns have such. Of two channels the first is taken, of
     more than three the first three. They are float32, on the CPU.
     """
-    X = torch.as_tensor(X).detach().cpu()
+    X = torch.as_tensor(X, device="cpu").detach().cpu()
     if X.ndim == 4 and X.shape[1] <= _MOST_CHANNELS and min(X.shape[2:]) > 1:
         return (X[:, 0] if X.shape[1] < 3 else X[:, :3].movedim(1, -1)).float()
     if bool((X < 0).any()):

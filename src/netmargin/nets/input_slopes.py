@@ -54,7 +54,9 @@ def doubt_slopes(model: nn.Module, x: Any) -> str:
 
         spread = (x - x.mean(0)).abs().amax(0)
         spread = spread if spread.any() else x.abs().amax(0) + 1e-3
-        step = torch.randn(x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
+        step = torch.randn(
+            x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0), device="cpu"
+        )
         step = _STEP * spread * step.to(x.device)
         try:
             here = value(point := x.clone().requires_grad_())

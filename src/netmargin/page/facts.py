@@ -104,7 +104,7 @@ class Facts:
         """The share of each training sample in all multipliers of the certificate, shape (N,)."""
         if self.certificate is None or not len(self.certificate.multipliers):
             return None
-        found = torch.zeros(self.certificate.samples, dtype=torch.float64)
+        found = torch.zeros(self.certificate.samples, dtype=torch.float64, device="cpu")
         rows, sizes = self.certificate.constraints[:, 0], self.certificate.multipliers
         return found.index_add(0, rows, sizes / sizes.sum())
 
@@ -121,12 +121,12 @@ def link_certificate(certificate: KKTCertificate, training: Measured | None) -> 
 
 def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]) -> LinkedRadii:
     """Find the samples of radii, which `robustness` does not keep, by score margins."""
-    q = torch.as_tensor(report.q)
+    q = torch.as_tensor(report.q, device="cpu")
     for split in splits:
         own = split.report.q
         close = _SAME_SCORE * own.abs().median().item()
         if len(own) == len(q) and bool(((own - q).abs() <= close).all()):
-            return LinkedRadii(name, report, split.key, torch.arange(len(q)))
+            return LinkedRadii(name, report, split.key, torch.arange(len(q), device="cpu"))
         order = torch.argsort(own)
         rows = order[_nearest(own[order], q)]
         if bool(((own[rows] - q).abs() <= close).all()):
@@ -145,7 +145,7 @@ def _tell_equal_apart(rows: Tensor, q: Tensor, X: Tensor) -> Tensor | None:
         if not torch.allclose(q[several], q[several[0]], rtol=_SAME_SAMPLE, atol=0):
             return None
         equal = torch.nonzero((X[row] == X).flatten(1).all(1))[:, 0]
-        found[several] = equal[torch.arange(len(several)) % len(equal)]
+        found[several] = equal[torch.arange(len(several), device="cpu") % len(equal)]
     return found
 
 

@@ -24,7 +24,7 @@ def write_flips(facts: Facts, linked: LinkedRadii, split: Measured | None) -> tu
         return ()
     if facts.model is None or not split.X.is_floating_point():
         return ()
-    upper = torch.as_tensor(linked.report.upper)[: len(flips)]
+    upper = torch.as_tensor(linked.report.upper, device="cpu")[: len(flips)]
     # Samples that are wrong without any change have no flip to look at.
     found = torch.nonzero((upper > 0) & upper.isfinite())[:, 0]
     ordered = found[torch.argsort(upper[found], stable=True)].tolist()

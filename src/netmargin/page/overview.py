@@ -104,9 +104,9 @@ def _median_to_other_class(facts: Facts, split: Measured) -> float:
         return 0.0
     rows = torch.nonzero(~split.wrong)[:, 0]
     if len(rows) > _NEIGHBOURS:  # evenly over the split, so that all its classes take part
-        rows = rows[torch.linspace(0, len(rows) - 1, _NEIGHBOURS).long()]
+        rows = rows[torch.linspace(0, len(rows) - 1, _NEIGHBOURS, device="cpu").long()]
     points, labels = split.X[rows].float().flatten(1), split.labels[rows]
-    nearest = torch.full((len(rows),), math.inf)
+    nearest = torch.full((len(rows),), math.inf, device="cpu")
     for X, y in zip(training.X.split(_CHUNK), training.labels.split(_CHUNK), strict=True):
         apart = torch.cdist(points, X.float().flatten(1))
         apart[labels[:, None] == y] = math.inf

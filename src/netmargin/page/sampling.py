@@ -20,9 +20,9 @@ def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) 
     """
     n = split.n
     if n <= MOST:
-        return torch.arange(n)
+        return torch.arange(n, device="cpu")
     order = [] if extra is None else [extra]
-    heavy = torch.empty(0, dtype=torch.int64)
+    heavy = torch.empty(0, dtype=torch.int64, device="cpu")
     if weights is not None:
         heavy = torch.argsort(weights, descending=True, stable=True)[: int((weights > 0).sum())]
         order.append(heavy[:24])
@@ -30,17 +30,17 @@ def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) 
     order.append(nearest[: MOST // 2])
     wrong = torch.nonzero(split.wrong)[:, 0]
     order += [wrong[torch.argsort(split.distances[wrong].abs(), stable=True)], heavy]
-    order.append(torch.randperm(n, generator=torch.Generator().manual_seed(_SEED)))
+    order.append(torch.randperm(n, generator=torch.Generator().manual_seed(_SEED), device="cpu"))
     chosen = list(dict.fromkeys(torch.cat(order).tolist()))[:MOST]
-    return torch.tensor(sorted(chosen))
+    return torch.tensor(sorted(chosen), device="cpu")
 
 
 def spread_by_distance(distances: Tensor, number: int) -> Tensor:
     """Choose samples evenly by distance: the middle one of each of equal groups in order."""
     order, n = torch.argsort(distances, stable=True), len(distances)
     if number >= n:
-        return torch.arange(n)
-    return order[(2 * torch.arange(number) + 1) * n // (2 * number)].sort().values
+        return torch.arange(n, device="cpu")
+    return order[(2 * torch.arange(number, device="cpu") + 1) * n // (2 * number)].sort().values
 
 
 def is_spread(distances: Tensor, rows: Tensor) -> bool:

@@ -69,9 +69,9 @@ def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
 
 def _draw_curve(cumulative: torch.Tensor, n: int) -> Columns:
     """The share of the weight of the heaviest samples, in percent, up to all n of them."""
-    k = torch.arange(1, len(cumulative) + 1)
+    k = torch.arange(1, len(cumulative) + 1, device="cpu")
     if len(k) > _POINTS:
-        k = torch.unique(torch.linspace(1, len(cumulative), _POINTS).round().long())
+        k = torch.unique(torch.linspace(1, len(cumulative), _POINTS, device="cpu").round().long())
     shares = 100 * cumulative[k - 1] / cumulative[-1]
     return {"k": [0, *k.tolist(), n], "share": [0.0, *shares.tolist(), 100.0]}
 

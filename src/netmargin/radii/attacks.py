@@ -196,5 +196,7 @@ def _draw_nearest(net, x, y, best, box, widest: float, random: torch.Generator) 
         distance, first = torch.where(margin <= 0, distance, torch.inf).min(dim=0)
         hit = distance < nearest
         nearest = torch.where(hit, distance, nearest)
-        start = torch.where(one_each(hit, x), points[first, torch.arange(len(x))], start)
+        start = torch.where(
+            one_each(hit, x), points[first, torch.arange(len(x), device=x.device)], start
+        )
     return start

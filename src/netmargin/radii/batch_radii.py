@@ -36,11 +36,11 @@ Radii = dict[str, Tensor]
 def know_nothing(n: int) -> Radii:
     """The radii of n samples of which nothing is known: anything from 0 on."""
     return {
-        "lower": torch.zeros(n, dtype=torch.float64),
-        "upper": torch.full((n,), math.inf, dtype=torch.float64),
-        "found_by": torch.full((n,), -1),
-        "certified_by": torch.full((n,), NOTHING),
-        "over": torch.zeros(n, dtype=torch.bool),
+        "lower": torch.zeros(n, dtype=torch.float64, device="cpu"),
+        "upper": torch.full((n,), math.inf, dtype=torch.float64, device="cpu"),
+        "found_by": torch.full((n,), -1, device="cpu"),
+        "certified_by": torch.full((n,), NOTHING, device="cpu"),
+        "over": torch.zeros(n, dtype=torch.bool, device="cpu"),
     }
 
 

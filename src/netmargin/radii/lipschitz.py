@@ -150,7 +150,7 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
     if last is None:  # two scores that each change by 1 change their gap by sqrt(2)
         outputs = h.reshape(1, -1).shape[1]
         return norms, torch.full(
-            (outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64
+            (outputs, outputs), 2**0.5 if outputs > 1 else 1.0, dtype=torch.float64, device=x.device
         )
     rows = _write_out_by_rows(last, h).double()
     sizes = norm(rows)
@@ -201,7 +201,9 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         for layer in layers:
             factors.append(operator_norm([layer], x))
             x = layer(x)
-        return multiply_norms(factors[:-1], torch.tensor(factors[-1:], dtype=torch.float64)).item()
+        return multiply_norms(
+            factors[:-1], torch.tensor(factors[-1:], dtype=torch.float64, device="cpu")
+        ).item()
     (layer,) = layers
     if isinstance(layer, _MOVING):
         return 1.0

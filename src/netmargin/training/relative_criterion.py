@@ -116,7 +116,7 @@ class RelativeLoss(nn.Module):
         holds them, as `measure` reads it, will do. The labels y have shape (N,): signs, {0, 1} or
         class indices.
         """
-        y = torch.as_tensor(y).detach()
+        y = (y if isinstance(y, Tensor) else torch.as_tensor(y, device="cpu")).detach()
         if y.ndim == 0 or y.numel() != len(y) or not len(y):
             raise DataError(f"y has shape {tuple(y.shape)}. Pass one label per sample.")
         outputs = where_float64_is(rows_of_scores(scores, len(y)))
@@ -176,7 +176,9 @@ class RelativeLoss(nn.Module):
         variance = max(math.exp(min(log_mean_square - 2 * log_mean, math.log(n))) - 1, 0.0)
         error = _DEVIATIONS * math.sqrt(variance / n)
         assert self._labels is not None  # there were batches
-        unknown = torch.tensor([-math.log(max(self._labels.outputs, 2) - 1)], dtype=torch.float64)
+        unknown = torch.tensor(
+            [-math.log(max(self._labels.outputs, 2) - 1)], dtype=torch.float64, device="cpu"
+        )
         if (
             error < 1
             and log_mean + math.log1p(-error) > self._lowest + _TENFOLD
@@ -199,7 +201,7 @@ class RelativeLoss(nn.Module):
         """F as a float64 tensor, NaN before the first batch."""
         # No buffer: `module.half()` would round it, and e^F with it by factors.
         scale = math.nan if self.log_scale is None else self.log_scale
-        return torch.tensor(scale, dtype=torch.float64)
+        return torch.tensor(scale, dtype=torch.float64, device="cpu")
 
     def set_extra_state(self, state: Tensor) -> None:
         """Go on with a saved F."""

@@ -105,6 +105,6 @@ def describe_loss(loss: Loss) -> str:
     """The name of a loss; of a user's own also what it computes, as another may have that name."""
     if type(loss) in TESTED_CLASSES:
         return loss.name
-    values = loss.f(torch.tensor(_TOLD_BY, dtype=torch.float64)).tolist()
+    values = loss.f(torch.tensor(_TOLD_BY, dtype=torch.float64, device="cpu")).tolist()
     shown = (f"f({q:g}) = {value:.6g}" for q, value in zip(_TOLD_BY, values, strict=True))
     return f"{loss.name} with {', '.join(shown)}"

@@ -82,8 +82,8 @@ class RunGroup:
         self._loaded = list(runs)
         R, m, (n, D) = len(runs), max(len(run.a) for run in runs), runs[0].data.Z.shape
         # Neurons that are padding are 0, and stay 0: their gradients vanish.
-        self._a = torch.zeros(R, m, D, dtype=self._dtype)
-        self._b = torch.zeros(R, m, dtype=self._dtype)
+        self._a = torch.zeros(R, m, D, dtype=self._dtype, device="cpu")
+        self._b = torch.zeros(R, m, dtype=self._dtype, device="cpu")
         for r, run in enumerate(runs):
             self._a[r, : len(run.a)] = torch.from_numpy(run.a)
             self._b[r, : len(run.b)] = torch.from_numpy(run.b)
@@ -91,7 +91,7 @@ class RunGroup:
         self._widths = np.array([len(run.a) for run in runs])
         rates = np.array([run.rates for run in runs]).T[:, :, None]
         self._rates = torch.from_numpy(rates).to(self._dtype)
-        self._outputs = torch.empty(R, m, n, dtype=self._dtype)
+        self._outputs = torch.empty(R, m, n, dtype=self._dtype, device="cpu")
         # One data set for all runs is one matrix that broadcasts, not R copies.
         self._inputs, self._labels = self._as_tensors(runs[0].data)
         if any(run.data is not runs[0].data for run in runs):
@@ -121,7 +121,9 @@ class RunGroup:
         """Take the steps start .. end - 1 with the loaded runs, on their samples or fresh ones."""
         inputs, labels = self._inputs, self._labels
         with torch.inference_mode():
-            self._pulls = torch.zeros(len(self._a), self._labels.shape[-1], dtype=self._dtype)
+            self._pulls = torch.zeros(
+                len(self._a), self._labels.shape[-1], dtype=self._dtype, device="cpu"
+            )
             for first in range(start, end, _RESCALING_INTERVAL):
                 # The update is homogeneous in the neurons, so it is the same for the rescaled ones,
                 # whose outputs are larger in truth.
@@ -133,7 +135,7 @@ class RunGroup:
                         inputs, labels = self._as_tensors(resample(t))
                         minus = -labels * sizes
                         self._outputs = torch.empty(
-                            *self._a.shape[:2], len(inputs), dtype=self._dtype
+                            *self._a.shape[:2], len(inputs), dtype=self._dtype, device="cpu"
                         )
                     self._take_step(inputs, minus, labels * self._rates[t])
                 self._rescale()

@@ -159,12 +159,12 @@ class _Follower:
         if call in _RESHAPING_CALLS:
             return reshaped
         if call in _RELUS:
-            return torch.tensor(0.0)
+            return torch.tensor(0.0, device="cpu")
         if call in _ABSOLUTES:
-            return torch.tensor(-1.0)
+            return torch.tensor(-1.0, device="cpu")
         if call in (F.leaky_relu, F.leaky_relu_):
             slope = args[1] if len(args) > 1 else named.get("negative_slope", 0.01)
-            return torch.tensor(float(slope), dtype=torch.float64)
+            return torch.tensor(float(slope), dtype=torch.float64, device="cpu")
         if call in _PRELUS and isinstance(args[-1], Tensor):
             return args[-1]
         trains = args[2] if len(args) > 2 else named.get("training", True)
@@ -212,9 +212,9 @@ def _look_up_layer(layer: nn.Module, name: str, reshaped: Rule) -> Rule:
     """The rule of a layer by its exact type, as a subclass may have another forward."""
     kind = type(layer)
     if kind is nn.ReLU:
-        return torch.tensor(0.0)
+        return torch.tensor(0.0, device="cpu")
     if kind is nn.LeakyReLU:
-        return torch.tensor(layer.negative_slope, dtype=torch.float64)
+        return torch.tensor(layer.negative_slope, dtype=torch.float64, device="cpu")
     if isinstance(layer, nn.PReLU) and kind is nn.PReLU:
         return layer.weight.detach()
     if kind in _IDENTITIES:
@@ -264,7 +264,7 @@ def _calculate(name: str, args: Sequence[Any], state: Affine) -> Affine:
     """Add, subtract, multiply by or divide by constants; None stands for the values of samples."""
     constant_first = len(args) == 2 and args[1] is None
     if name == "neg":
-        return multiply(state, torch.tensor(-1.0).double())
+        return multiply(state, torch.tensor(-1.0, device="cpu").double())
     shape = state.offset.shape
     constant = next(a for a in args if a is not None)
     constant = torch.as_tensor(constant, dtype=torch.float64, device=state.offset.device)
@@ -273,7 +273,7 @@ def _calculate(name: str, args: Sequence[Any], state: Affine) -> Affine:
     if name == "add":
         return add(state, constant)
     if name == "sub" and constant_first:
-        return add(multiply(state, torch.tensor(-1.0).double()), constant)
+        return add(multiply(state, torch.tensor(-1.0, device="cpu").double()), constant)
     if name == "sub":
         return add(state, -constant)
     return multiply(state, constant if name == "mul" else 1 / constant)

@@ -78,10 +78,10 @@ def ascend_margin(
         inputs = torch.from_numpy(Z / float(np.median(lengths[lengths > 0]))).float()
         labels, a = torch.from_numpy(signs).float(), torch.from_numpy(normal).float()
         a = a / (a.norm(dim=1, keepdim=True) * math.sqrt(len(a)))
-        s, shortest = torch.ones(len(a)), _SHORTEST / math.sqrt(len(a))
+        s, shortest = torch.ones_like(a[:, 0]), _SHORTEST / math.sqrt(len(a))
         s[::2] = -1.0
-        dual = torch.full((len(Z),), 1 / len(Z))
-        mean, squares = torch.zeros_like(a), torch.zeros(len(a), 1)
+        dual = torch.full((len(Z),), 1 / len(Z), device="cpu")
+        mean, squares = torch.zeros_like(a), torch.zeros(len(a), 1, device="cpu")
         for step in range(ascent.steps):
             part = step / max(ascent.steps - 1, 1)
             sharpness = _FIRST_SHARPNESS * (_LAST_SHARPNESS / _FIRST_SHARPNESS) ** part

@@ -192,7 +192,7 @@ class _Side:
 def _make_root(terms: SignedTerms) -> Nodes:
     """The whole ball, with plain multipliers."""
     count, negative = terms.positive, len(terms.c) - terms.positive
-    zero = torch.zeros(1, dtype=torch.float64)
+    zero = torch.zeros(1, dtype=torch.float64, device="cpu")
     return Nodes(
         side=zero.new_zeros(1, count),
         scale=(math.log(_FIRST_TAU) - terms.lengths[:count].log())[None],
@@ -203,7 +203,7 @@ def _make_root(terms: SignedTerms) -> Nodes:
         cone_speed=zero.new_zeros(1, negative),
         share=zero + 1.0,
         bound=zero + torch.inf,
-        branch=torch.zeros(1, dtype=torch.long),
+        branch=torch.zeros(1, dtype=torch.long, device="cpu"),
     )
 
 
@@ -225,8 +225,13 @@ def _split(parents: Nodes) -> Nodes:
     """The two children of each node, on either side of the hyperplane of its branch."""
     children = Nodes.join([parents, parents])
     count = len(parents)
-    rows, chosen = torch.arange(2 * count), torch.cat([parents.branch, parents.branch])
-    children.side[rows, chosen] = torch.cat([torch.ones(count), -torch.ones(count)]).double()
+    rows, chosen = (
+        torch.arange(2 * count, device="cpu"),
+        torch.cat([parents.branch, parents.branch]),
+    )
+    children.side[rows, chosen] = torch.cat(
+        [torch.ones(count, device="cpu"), -torch.ones(count, device="cpu")]
+    ).double()
     children.scale[rows, chosen] = 0.0
     children.scale_speed[rows, chosen] = 0.0
     children.share *= 0.5
