@@ -225,13 +225,9 @@ def _split(parents: Nodes) -> Nodes:
     """The two children of each node, on either side of the hyperplane of its branch."""
     children = Nodes.join([parents, parents])
     count = len(parents)
-    rows, chosen = (
-        torch.arange(2 * count, device="cpu"),
-        torch.cat([parents.branch, parents.branch]),
-    )
-    children.side[rows, chosen] = torch.cat(
-        [torch.ones(count, device="cpu"), -torch.ones(count, device="cpu")]
-    ).double()
+    rows, one = torch.arange(2 * count, device="cpu"), torch.ones(count, device="cpu").double()
+    chosen = torch.cat([parents.branch, parents.branch])
+    children.side[rows, chosen] = torch.cat([one, -one])
     children.scale[rows, chosen] = 0.0
     children.scale_speed[rows, chosen] = 0.0
     children.share *= 0.5
