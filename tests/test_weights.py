@@ -706,6 +706,15 @@ def test_a_lazy_net_is_saved_once_it_has_weights(tmp_path):
     assert torch.equal(net(torch.ones(2, 3)), copy(torch.ones(2, 3)))
 
 
+def test_a_net_without_numbers_is_refused(tmp_path):
+    torch.save(make_net().state_dict(), tmp_path / "net.pt")
+    empty = make_net().to("meta")
+    with pytest.raises(nm.CheckpointError, match="net.pt: .*'meta' device. Materialize them"):
+        nm.load_weights(empty, tmp_path / "net.pt")
+    with pytest.raises(nm.ModelError, match="'meta' device"):
+        nm.save_weights(empty, tmp_path / "a.safetensors")
+
+
 def test_a_version_goes_with_saved_weights(tmp_path):
     net, copy = nn.Sequential(Versioned()), nn.Sequential(Versioned())
     nm.load_weights(copy, nm.save_weights(net, tmp_path / "a.safetensors"))

@@ -82,10 +82,15 @@ def _leave_inference_mode(model: nn.Module) -> None:
 
 
 def require_shapes(model: nn.Module) -> nn.Module:
-    """The model; raises ModelError for one with lazy parameters, which have no shape yet."""
+    """The model; raises ModelError for one whose parameters hold no numbers yet."""
     if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
         raise ModelError(
             "The model has lazy parameters without a shape yet. Run it once on a batch first."
+        )
+    if any(parameter.is_meta for parameter in model.parameters()):
+        raise ModelError(
+            "The model's parameters live on the 'meta' device. Materialize them first, with"
+            " model.to_empty(...)."
         )
     return model
 

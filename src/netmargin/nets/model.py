@@ -147,11 +147,6 @@ def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
             " weights."
         )
     require_shapes(model)
-    if any(p.is_meta for p in parameters):
-        raise ModelError(
-            "The model's parameters live on the 'meta' device. Materialize them first, with"
-            " model.to_empty(...)."
-        )
     floating = [p for p in parameters if p.is_floating_point()]
     return parameters[0].device, floating[0].dtype if floating else torch.get_default_dtype()
 

@@ -75,16 +75,19 @@ def put_state(model: nn.Module, state: dict, path: str | Path, *, strict: bool =
     Raises CheckpointError where it does not fit or is not finite; the module is as it was then.
     """
     # Of tied weights a file may hold one: the others are the same memory.
-    own = {n: memory_of(t) for n, t in tensors_of(model).items() if not is_lazy(t)}
+    known = {n: t for n, t in tensors_of(model).items() if not is_lazy(t) and not t.is_meta}
+    own = {name: memory_of(tensor) for name, tensor in known.items()}
     held = {own[n]: t for n, t in state.items() if n in own}
     weights = dict(model.named_parameters())
     try:
         for n in own.keys() & state.keys():
             if state[n] is not (twin := held[own[n]]) and not torch.equal(state[n], twin):
-                raise ValueError(f"{n} is tied to another tensor in the model, not in the file")
+                raise ModelError(f"{n} is tied to another tensor in the model, not in the file.")
         for n in weights.keys() & state.keys():
             if weights[n].is_floating_point() > state[n].is_floating_point():
-                raise ValueError(f"{n} is of type {state[n].dtype} in the file: quantized")
+                raise ModelError(
+                    f"{n} is of type {state[n].dtype} in the file, which weights are not."
+                )
         tied = {n: held[memory] for n, memory in own.items() if memory in held}
         with _unchanged_on_failure(model):
             found = restore_state(model, make_state(tied | state, state), strict=strict)
