@@ -22,11 +22,12 @@ from netmargin.cli import main
 from netmargin.figures.training import _draw_loss
 from netmargin.page import measured, numbers
 from netmargin.page.block import make_block
+from netmargin.page.inputs import describe_inputs
 from netmargin.page.making import make_page
 from netmargin.page.numbers import distance
 from netmargin.page.render import render
 from netmargin.page.sampling import MOST, spread_by_distance
-from netmargin.page.sprites import COLUMNS, make_sprites
+from netmargin.page.sprites import COLUMNS, draw_curves, make_sprites
 from tests.page_fixture import (
     digits_data,
     digits_net,
@@ -1214,3 +1215,50 @@ def test_radii_of_several_nets_stand_side_by_side_with_those_of_the_page_first()
     assert known == list(range(20, 60))
     with pytest.raises(nm.ArgumentError, match="radii of 'another'"):
         facts_of(nets, data, heldout, records={"another": radii})
+
+
+def test_signals_are_drawn_as_curves(tmp_path):
+    """Every column of a picture holds the values of its part of the signal, and no other."""
+    times = torch.linspace(0, 1, 640)
+    waves = torch.sin(2 * torch.pi * torch.tensor([1.0, 2.0, 5.0])[:, None] * times)
+    drawn = draw_curves(waves)
+    assert drawn.shape == (3, 40, 64)
+    for wave, picture in zip(waves, drawn, strict=True):
+        level = 39 * (wave - wave.min()) / (wave.max() - wave.min())
+        for column, part in enumerate(level.reshape(64, 10)):
+            rows = 39 - torch.nonzero(picture[:, column])[:, 0]
+            assert abs(rows.max() - part.max()) < 1
+            assert abs(rows.min() - part.min()) < 1
+            assert len(rows) == rows.max() - rows.min() + 1
+    both = draw_curves(torch.stack([waves[0], -waves[0]])[None])[0]  # two channels, one picture
+    assert torch.equal(both, (drawn[0] + drawn[0].flip(0) > 0).float())
+    short = draw_curves(torch.arange(16.0)[None])[0]  # a line without gaps
+    assert bool(short.any(0).all())
+    assert bool(short.any(1).all())
+    net = nn.Sequential(nn.Flatten(), nn.LazyLinear(3))
+    page = nm.page(net_of(net, waves), (waves, [0, 1, 2]), out=tmp_path / "page.html")
+    text = page.path.read_text()
+    assert "Each signal is drawn from its least to its largest value" in text
+    assert "--sprite-0: url(data:image/png" in text
+
+
+def net_of(net, x):
+    net(x)
+    return net
+
+
+@pytest.mark.parametrize(
+    ("X", "noun"),
+    [
+        (torch.randn(20, 2, 100).cumsum(-1), "signal"),
+        (torch.randn(20, 100).cumsum(-1), "signal"),
+        (torch.randn(20, 1, 16), "signal"),
+        (torch.randn(20, 1, 15), "sample"),
+        (torch.randn(20, 30, 100), "sample"),
+        (torch.randn(200, 30), "sample"),
+        (torch.randn(200, 30) * torch.arange(30.0) + 5, "sample"),
+        (torch.rand(20, 8, 8), "image"),
+    ],
+)
+def test_tables_and_images_are_no_signals(X, noun):
+    assert describe_inputs([X], None, None, None).noun == noun

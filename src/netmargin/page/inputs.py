@@ -15,6 +15,8 @@ from .numbers import ends_of_range, plural, significant
 
 _UNIT_SPREAD = (0.5, 2.0)
 """Standard deviations of inputs between these are those of standardized columns."""
+_LEAST_LENGTH, _MOST_CHANNELS = 16, 16
+"""Numbers of a signal of one dimension, and channels: shorter ones are read off as numbers."""
 _SNIPPET = 160
 """Characters of a text on its card, three lines of it."""
 
@@ -23,9 +25,10 @@ _SNIPPET = 160
 class Inputs:
     """How the inputs of a page are shown, and what they are called.
 
-    The noun is "image", "text" or "sample". `low` and `high` are the smallest and the largest value
-    of images; `spread` of tables is the root mean square of the standard deviations of the columns,
-    `standardized` whether each is near 1. `notes` say what was changed to show the inputs.
+    The noun is "image", "signal", "text" or "sample". `low` and `high` are the smallest and the
+    largest value of images; `spread` of others is the root mean square of the standard deviations
+    of the columns, `standardized` whether each is near 1. `notes` say what was changed to show
+    them.
     """
 
     noun: str
@@ -82,14 +85,30 @@ def describe_inputs(
     standardized = bool(((deviations > _UNIT_SPREAD[0]) & (deviations < _UNIT_SPREAD[1])).all())
     spread = deviations.square().mean().sqrt().item()
     unit = "L2; standardized inputs" if standardized else "L2, in the units of the inputs"
+    signals = feature_names is None and _are_signals(X)
+    drawn = "Each signal is drawn from its least to its largest value, all channels in one picture."
     return Inputs(
-        "sample",
+        "signal" if signals else "sample",
         unit,
         size,
+        notes=(drawn,) * signals,
         spread=spread,
         standardized=standardized,
         feature_names=feature_names,
     )
+
+
+def _are_signals(X: Tensor) -> bool:
+    """Whether inputs (n, L) or (n, channels, L) are drawn as curves.
+
+    Vectors are where neighbours differ by less than other entries do: columns of a table do not.
+    """
+    if not X.is_floating_point() or X.shape[-1] < _LEAST_LENGTH or X.ndim not in (2, 3):
+        return False
+    if X.ndim == 3:
+        return X.shape[1] <= _MOST_CHANNELS
+    rows = X.double()
+    return bool(rows.diff(dim=1).square().mean() < rows.var(dim=1, correction=0).mean())
 
 
 def snippets(X: Tensor, rows: Sequence[int], inputs: Inputs, texts: Sequence[str] | None) -> list:

@@ -146,8 +146,9 @@ def page(
     Notes
     -----
     Images are inputs of shape (N, channels, height, width) or (N, height, width), or vectors of
-    square length without negative values. Of splits with more than 1,000 samples 1,000 images are
-    embedded; charts, counts and the table use all samples.
+    square length without negative values; signals, drawn as curves, of shape (N, channels, length)
+    or (N, length) with neighbours that are alike, 16 numbers or longer. Of splits with more than
+    1,000 samples 1,000 images are embedded; charts, counts and the table use all samples.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def describe_net(facts: Facts) -> str:
 
 def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
     """The links in the order of the sections."""
-    samples = {"image": "Images", "text": "Texts"}.get(facts.noun, "Samples")
+    samples = {"image": "Images", "text": "Texts", "signal": "Signals"}.get(facts.noun, "Samples")
     found = {
         "comparison": ("compare", "Compare", lambda part: plural(len(part.nets), "net")),
         "nearest": ("images", samples, lambda _: "nearest first"),

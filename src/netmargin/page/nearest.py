@@ -12,7 +12,7 @@ from .measured import Measured
 from .numbers import count, one_digit, plain, round_down
 from .payload import Columns, Images, Nearest, Split
 from .sampling import choose_shown
-from .sprites import make_sprites
+from .sprites import draw_curves, make_sprites
 from .wrong_labels import SHOWN
 
 
@@ -67,8 +67,9 @@ def make_splits(facts: Facts) -> tuple[tuple[Split, ...], Images | None, dict[st
         chosen = choose_shown(split, weights, linked)
         shown[split.key] = len(chosen)
         columns = _make_columns(facts, split, weights)
-        if facts.noun == "image":
-            drawn = as_images(split.X[chosen])
+        if facts.noun in ("image", "signal"):
+            X = split.X[chosen]
+            drawn = draw_curves(X) if facts.noun == "signal" else as_images(X)
             assert drawn is not None  # `describe_inputs` has looked
             pictures.append(drawn)
             columns["image"] = _spread(range(cells, cells + len(chosen)), chosen, split.n)
