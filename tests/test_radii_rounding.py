@@ -245,19 +245,19 @@ def test_ties_are_decided_in_rational_arithmetic():
 
 
 def test_without_a_bound_of_rounding_flips_are_those_of_float64():
-    """A skip connection: the report says so, and nothing is called proved."""
+    """A product of activations: the report says so, and nothing is called proved."""
 
-    class Skip(nn.Module):
+    class Product(nn.Module):
         def __init__(self):
             super().__init__()
             self.inner = nn.Linear(2, 2)
 
         def forward(self, x):
-            return x + torch.relu(self.inner(x))
+            return x * torch.relu(self.inner(x))
 
     torch.manual_seed(0)
     X = torch.randn(6, 2)
-    report = radii(Skip(), X, torch.arange(6) % 2)
+    report = radii(Product(), X, torch.arange(6) % 2)
     assert not report.upper_proved
     assert (report.certified_by == "").all()
     assert "misclassified in float64" in report.summary()

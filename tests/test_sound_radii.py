@@ -32,6 +32,19 @@ def linear(weight, bias=0.0) -> nn.Linear:
     return layer
 
 
+class Branch(nn.Module):
+    """x + f(x), x - f(x) or (x, f(x))."""
+
+    def __init__(self, inner: nn.Module, joined: str):
+        super().__init__()
+        self.inner, self.joined = inner, joined
+
+    def forward(self, x):
+        if self.joined == "cat":
+            return torch.cat([x, self.inner(x)], 1)
+        return x + self.inner(x) if self.joined == "add" else x - self.inner(x)
+
+
 def prelu(*slopes: float) -> nn.PReLU:
     """A PReLU with one slope for all, or for each channel."""
     layer = nn.PReLU(len(slopes)).double()
@@ -247,6 +260,15 @@ CASES = {
         on_one_channel(prelu(-3.0), nn.MaxPool1d(3, 2), nn.Flatten(), linear([[1.0, 1.0]], -1.0)),
         [0.0, 0.0, -1 / 3, 0.0, 0.0],
         [0.0, 0.0, -1 / 6, 0.0, 0.0],
+    ),
+    "branches that are added": lambda: Case(
+        nn.Sequential(Branch(nn.LeakyReLU(3.0), "add"), linear([[1.0]], 5.0)), [-1.0], [-1.25]
+    ),
+    "branches that are subtracted": lambda: Case(
+        nn.Sequential(Branch(nn.LeakyReLU(-3.0), "sub"), linear([[1.0]], 5.0)), [-1.0], [-1.25]
+    ),
+    "branches side by side": lambda: Case(
+        nn.Sequential(Branch(nn.LeakyReLU(2.0), "cat"), linear([[1.0, 2.0]], 6.0)), [-1.0], [-1.2]
     ),
     "slope only within the region": lambda: Case(
         nn.Sequential(linear([[1.0]]), nn.LeakyReLU(100.0), linear([[1.0]])), [1.0], [0.0]

@@ -24,7 +24,7 @@ from .certified import (
 )
 from .chain_radii import ChainRadii
 from .flips import are_misclassified
-from .methods import Methods
+from .methods import Methods, require_same
 
 _KEPT_NUMBERS = 2_000_000
 """Numbers of misclassified inputs that are kept: 16 MB, those of 2,500 images of 28x28."""
@@ -71,7 +71,8 @@ def compute_batch(
     rows["certified_by"][wrong] = NOTHING if methods.judge is None else MISCLASSIFIED
     rows["flips"] = x.detach().cpu().masked_fill(one_each(~wrong, x), math.nan)
     if methods.constants is not None:
-        certified = certified_radii(net, x, y, *methods.constants)
+        require_same(net, methods.layers, x)
+        certified = certified_radii(methods.layers, x, y, *methods.constants)
         rows["lower"] = certified.cpu().masked_fill(~correct, 0.0)
         rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
     if attack is not None and not wrong.all():

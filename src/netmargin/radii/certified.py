@@ -6,15 +6,8 @@ from torch import Tensor, nn
 from ..margins import score_gaps
 from ..nets.gradients import differentiate_each
 from ..nets.model import scores
-from .lipschitz import (
-    KINKS,
-    is_linear,
-    kink_constant,
-    layers_of,
-    multiply_norms,
-    norm,
-    stretches_of,
-)
+from .layer_rules import KINKS
+from .lipschitz import is_linear, kink_constant, multiply_norms, norm, run_layers, stretches_of
 from .products import SMALLEST_NORMAL, multiply_absolute
 from .rounding import rounding_errors
 
@@ -43,7 +36,7 @@ def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def certified_radii(
-    net: nn.Module, x: Tensor, y: Tensor, norms: list[float], last: Tensor
+    net: list[nn.Module], x: Tensor, y: Tensor, norms: list[float], last: Tensor
 ) -> Tensor:
     """Compute radii within which all score gaps of y provably stay positive; 0 for wrong samples.
 
@@ -51,14 +44,15 @@ def certified_radii(
     the slopes of all ReLUs of a piecewise linear net can be afforded, also: gaps are linear as far
     as no unit changes sign, and have at most their Lipschitz constant as slope from there on.
 
-    norms, last : from `lipschitz.chain_norms`; their product is the Lipschitz constant of each gap.
+    net : its layers. norms, last : from `lipschitz.chain_norms`; their product is the Lipschitz
+    constant of each gap.
     """
     local = _can_afford_slopes(net, x)
     with torch.no_grad():
         errors = rounding_errors(net, x, norms, units=local)
         unit_errors, errors = errors.split([errors.shape[1] - len(last), len(last)], 1)
         own = errors.gather(1, y[:, None]) if errors.shape[1] > 1 else 0.0
-        gaps = score_margins(net, x, y) - (own + errors)
+        gaps = score_gaps(run_layers(net, x).reshape(len(x), -1), y) - (own + errors)
     lipschitz = multiply_norms(norms, last.to(x.device))
     constants = lipschitz[y] if lipschitz.shape[1] > 1 else lipschitz.expand(len(x), 1)
     radii = _divide_gaps(gaps, constants)
@@ -81,30 +75,32 @@ def _divide_gaps(gaps: Tensor, slopes: Tensor) -> Tensor:
     )
 
 
-def _evaluate_units(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
+def _evaluate_units(net: list[nn.Module], x: Tensor) -> tuple[list[Tensor], Tensor]:
     """Compute the inputs of all ReLUs, (N, units) each, and the scores, (N, C)."""
     entering = []
-    for layer in layers_of(net):
+    for layer in net:
         if isinstance(layer, KINKS):
             entering.append(x.flatten(1))
         x = layer(x)
     return entering, x.reshape(len(x), -1)
 
 
-def _count_slopes(net: nn.Module, x: Tensor) -> int:
+def _count_slopes(net: list[nn.Module], x: Tensor) -> int:
     """Count the derivatives of all units and scores in all inputs, for one sample."""
     with torch.no_grad():
         entering, scores = _evaluate_units(net, x[:1])
     return x[0].numel() * (sum(part.numel() for part in entering) + scores.numel())
 
 
-def _can_afford_slopes(net: nn.Module, x: Tensor) -> bool:
+def _can_afford_slopes(net: list[nn.Module], x: Tensor) -> bool:
     """Whether the net is piecewise linear by its ReLUs only, and small enough for local radii."""
-    piecewise_linear = all(is_linear(layer) or isinstance(layer, KINKS) for layer in layers_of(net))
+    piecewise_linear = all(is_linear(layer) or isinstance(layer, KINKS) for layer in net)
     return piecewise_linear and _count_slopes(net, x) <= _SLOPES_PER_SAMPLE
 
 
-def _bound_slope_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[Tensor, Tensor]:
+def _bound_slope_errors(
+    net: list[nn.Module], x: Tensor, norms: list[float]
+) -> tuple[Tensor, Tensor]:
     """Bound the lengths of the rounding errors in the slopes of all ReLUs' inputs, (units,), and of
     the scores, (C,), in any linear region.
 
@@ -128,14 +124,14 @@ def _bound_slope_errors(net: nn.Module, x: Tensor, norms: list[float]) -> tuple[
             for layer in part:
                 if not linear:  # a ReLU, LeakyReLU or PReLU
                     units.append(outputs)
-                    grown = kink_constant(layer)
+                    grown = kink_constant(layer, x)
                     size, error, outputs = grown * size, grown * error, grown * outputs
                 x = layer(x)
     return torch.cat(units).nan_to_num(torch.inf), outputs.nan_to_num(torch.inf)
 
 
 def _compute_local_radii(
-    net: nn.Module,
+    net: list[nn.Module],
     slope_errors: tuple[Tensor, Tensor],
     x: Tensor,
     y: Tensor,

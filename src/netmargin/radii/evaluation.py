@@ -203,11 +203,7 @@ def robustness(
 
 
 def _freeze(net: nn.Module) -> None:
-    """Take gradients of parameters and in-place layers from a net."""
-    # The inputs of ReLUs are looked at after these ran, so that none may work in place.
-    for module in net.modules():
-        if hasattr(module, "inplace"):
-            setattr(module, "inplace", False)  # noqa: B010
+    """Take gradients of parameters from a net."""
     for parameter in net.parameters():
         parameter.requires_grad_(False)
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..nets.model import scores
 from .exact.chain import Chain
+from .lipschitz import run_layers
 from .rounding import rounding_errors
 
 _MOST_FRACTIONS = 200_000
@@ -70,9 +70,11 @@ def _is_misclassified(chain: Chain, x: list[float], label: int) -> bool:
     return bool(np.delete(values, label).max() >= values[label])
 
 
-def bound_layer_scores(net: nn.Module, norms: list[float], x: Tensor) -> tuple[Tensor, Tensor]:
+def bound_layer_scores(
+    net: list[nn.Module], norms: list[float], x: Tensor
+) -> tuple[Tensor, Tensor]:
     """The scores of a chain of layers, and their errors."""
-    return scores(net, x), rounding_errors(net, x, norms)
+    return run_layers(net, x).reshape(len(x), -1), rounding_errors(net, x, norms)
 
 
 def bound_chain_scores(chain: Chain, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,20 +8,11 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..nets.gradients import differentiate_each
+from .layer_rules import LINEAR
+from .layers import Branches, Moved, Scaled
 from .products import LARGEST_MATRIX, SMALLEST_NORMAL, multiply_absolute, without_biases
+from .traced_layers import trace_layers
 
-# Layers with a known constant; any other one, and so any new one, is refused.
-_LINEAR = (
-    nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d,
-    nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
-    nn.BatchNorm1d, nn.BatchNorm2d,
-    nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d,
-)  # fmt: skip
-_MOVING = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout, nn.Dropout2d)
-"""Linear layers that only move numbers."""
-KINKS = (nn.ReLU, nn.LeakyReLU, nn.PReLU)
-"""Layers that are linear on both sides of 0, unit by unit."""
-_NONLINEAR = (*KINKS, nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d)
 _LARGEST_SIDE = 3200
 """Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
 that size takes half a minute.
@@ -38,44 +29,6 @@ _LOGARITHMS = 1 + 1e-12
 """Factor by which a product is raised that is taken by logarithms: these are below 1e5 in sum."""
 
 
-def layers_of(net: nn.Module) -> list[nn.Module]:
-    """List the layers of a net that applies them one after the other.
-
-    Raises ModelError where it is not such a chain, or a layer has no known Lipschitz constant.
-    """
-    layers = _list_parts(net)
-    if isinstance(layers[-1], nn.Flatten) and layers[-1].start_dim == 0:
-        layers.pop()  # scores of shape (N,)
-    for layer in layers:
-        if isinstance(layer, nn.Flatten) and layer.start_dim == 0:
-            raise ModelError(
-                "Flatten(0) mixes samples. Certified radii need layers that treat samples one by"
-                " one."
-            )
-        if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)) and layer.running_var is None:
-            raise ModelError(
-                f"{layer} normalizes by the batch, even in evaluation mode: it has no Lipschitz"
-                " constant. Track running statistics."
-            )
-    return layers
-
-
-def _list_parts(net: nn.Module) -> list[nn.Module]:
-    """Flatten nested Sequentials into a list of known layers."""
-    # Exact types only, since a subclass may have another forward; and without hooks or a forward of
-    # the object, which may change what it computes.
-    if not (net._forward_hooks or net._forward_pre_hooks or "forward" in vars(net)):
-        if type(net) is nn.Sequential and len(net):
-            return [layer for part in net for layer in _list_parts(part)]
-        if type(net) in (*_LINEAR, *_NONLINEAR):
-            return [net]
-    raise ModelError(
-        f"{type(net).__name__} has no known Lipschitz constant. Certified radii need a Sequential"
-        " of linear layers, convolutions, pools and ReLUs, without hooks and with their own"
-        " forward."
-    )
-
-
 def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     """Bound the L2 Lipschitz constants of the score gaps Phi_y - Phi_j of a chain of layers.
 
@@ -87,8 +40,8 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     Parameters
     ----------
     net : torch.nn.Module
-        A float64 net in evaluation mode: a Sequential of linear layers, convolutions, pools,
-        batch norms and ReLUs.
+        A float64 net in evaluation mode, which torch.fx can trace: linear layers, convolutions,
+        pools, batch norms, ReLUs, and sums of branches.
     x : tensor of shape (n, ...)
         Inputs, of which only the shape and the device are used.
 
@@ -101,7 +54,7 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
     Raises
     ------
     ModelError
-        The net is not such a chain, or a layer has no known Lipschitz constant.
+        The net cannot be traced, or a layer has no known Lipschitz constant.
 
     Examples
     --------
@@ -114,7 +67,7 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
 
     Source: Tsuzuku, Sato and Sugiyama 2018.
     """
-    return multiply_norms(*chain_norms(net, x))
+    return multiply_norms(*chain_norms([named.layer for named in trace_layers(net, x)], x))
 
 
 def multiply_norms(norms: list[float], last: Tensor) -> Tensor:
@@ -130,23 +83,15 @@ def multiply_norms(norms: list[float], last: Tensor) -> Tensor:
     return torch.where(last == 0, 0.0, product.nan_to_num(nan=torch.inf, posinf=torch.inf))
 
 
-def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
+def chain_norms(layers: list[nn.Module], x: Tensor) -> tuple[list[float], Tensor]:
     """Bound the norms of all stretches of layers but a last linear one, and its part.
 
     Returns the list of norms and the norms of the differences of the rows of that last stretch,
     (C, C), or its norm, (1, 1), for one output.
     """
-    stretches = stretches_of(net)
-    last = stretches.pop()[1] if stretches[-1][0] else None
-    norms, h = [], torch.zeros_like(x[:1])
-    with torch.no_grad():
-        for linear, part in stretches:
-            norms.append(
-                operator_norm(part, h)
-                if linear
-                else math.prod(kink_constant(layer) for layer in part)
-            )
-            h = _run(part, h)
+    stretches = stretches_of(layers)
+    last = stretches.pop()[1] if stretches and stretches[-1][0] else None
+    norms, h = _list_norms(stretches, torch.zeros_like(x[:1]))
     if last is None:  # two scores that each change by 1 change their gap by sqrt(2)
         outputs = h.reshape(1, -1).shape[1]
         return norms, torch.full(
@@ -164,14 +109,37 @@ def chain_norms(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
     return norms, _ROUNDING * differences + (errors[:, None] + errors)
 
 
-def stretches_of(net: nn.Module) -> list[tuple[bool, list[nn.Module]]]:
+def _list_norms(
+    stretches: list[tuple[bool, list[nn.Module]]], h: Tensor
+) -> tuple[list[float], Tensor]:
+    """Bound the norms of stretches on samples like h, (1, ...); and what they make of h."""
+    norms = []
+    with torch.no_grad():
+        for linear, part in stretches:
+            if linear:
+                norms.append(operator_norm(part, h))
+            else:
+                starts = [run_layers(part[:index], h) for index in range(len(part))]
+                norms.append(math.prod(map(kink_constant, part, starts)))
+            h = run_layers(part, h)
+    return norms, h
+
+
+def stretches_of(layers: list[nn.Module]) -> list[tuple[bool, list[nn.Module]]]:
     """Group consecutive linear and consecutive nonlinear layers; each with whether it is linear."""
-    return [(linear, list(part)) for linear, part in groupby(layers_of(net), is_linear)]
+    return [(linear, list(part)) for linear, part in groupby(layers, is_linear)]
 
 
 def is_linear(layer: nn.Module) -> bool:
     """Whether a layer is linear up to its biases."""
-    return isinstance(layer, _LINEAR)
+    return isinstance(layer, LINEAR)
+
+
+def run_layers(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """Apply layers one after the other."""
+    for layer in layers:
+        x = layer(x)
+    return x
 
 
 def norm(vectors: Tensor) -> Tensor:
@@ -189,7 +157,7 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     It is a map of inputs shaped like x. Where that is too large for a matrix, the norms of the
     layers are bounded one by one.
     """
-    inputs, outputs = x.numel(), _run(layers, x).numel()
+    inputs, outputs = x.numel(), run_layers(layers, x).numel()
     if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= LARGEST_MATRIX:
         matrix = (
             _write_out_by_rows(layers, x) if outputs <= inputs else _write_out_by_columns(layers, x)
@@ -205,8 +173,10 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
             factors[:-1], torch.tensor(factors[-1:], dtype=torch.float64, device="cpu")
         ).item()
     (layer,) = layers
-    if isinstance(layer, _MOVING):
+    if isinstance(layer, (Moved, nn.Identity)):
         return 1.0
+    if isinstance(layer, Scaled):
+        return layer.weight.abs().max().item() * _ROUNDING
     if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
         return _scales_of_batch_norm(layer).max().item() * _ROUNDING
     if isinstance(layer, nn.Linear):
@@ -242,22 +212,15 @@ def _matrix_norm(matrix: Tensor) -> float:
 
 def _is_written_out_exactly(layers: list[nn.Module]) -> bool:
     """Whether the matrix of layers is the weight of one of them, and so no rounded product."""
-    acting = [layer for layer in layers if not isinstance(layer, _MOVING)]
+    acting = [layer for layer in layers if not isinstance(layer, (Moved, nn.Identity))]
     return len(acting) <= 1 and all(isinstance(layer, nn.Linear) for layer in acting)
-
-
-def _run(layers: list[nn.Module], x: Tensor) -> Tensor:
-    """Apply layers one after the other."""
-    for layer in layers:
-        x = layer(x)
-    return x
 
 
 def _write_out_by_rows(layers: list[nn.Module], x: Tensor) -> Tensor:
     """Write out the matrix (outputs, inputs) of a linear map, by gradients."""
     with torch.enable_grad():
         start = torch.zeros_like(x, requires_grad=True)
-        z = _run(layers, start).flatten()
+        z = run_layers(layers, start).flatten()
         one_hot = torch.eye(len(z), dtype=z.dtype, device=z.device)
         return differentiate_each(z, [start], one_hot)[0].flatten(1)
 
@@ -268,7 +231,7 @@ def _write_out_by_columns(layers: list[nn.Module], x: Tensor) -> Tensor:
     with torch.no_grad():
         # Copies without biases, since small values would be lost in rounding beside large biases.
         layers = [without_biases(layer) for layer in layers]
-        return torch.cat([_run(layers, part) for part in units.split(256)]).flatten(1)
+        return torch.cat([run_layers(layers, part) for part in units.split(256)]).flatten(1)
 
 
 def _bound_by_fourier(layer: nn.Conv2d) -> float:
@@ -304,11 +267,16 @@ def _as_pair(value) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
 
-def kink_constant(layer: nn.Module) -> float:
-    """Bound the Lipschitz constant of a nonlinear layer.
+def kink_constant(layer: nn.Module, x: Tensor) -> float:
+    """Bound the Lipschitz constant of a nonlinear layer on samples like x, (1, ...).
 
     A max-pool counts each input once for every window that it lies in.
     """
+    if isinstance(layer, Branches):
+        of_parts = [_list_norms(stretches_of([*part]), x)[0] for part in layer.parts]
+        ones = torch.ones(1, dtype=torch.float64, device="cpu")
+        grown = [multiply_norms(norms, ones).item() for norms in of_parts]
+        return _ROUNDING * (sum(grown) if layer.joined == "add" else math.hypot(*grown))
     if isinstance(layer, nn.LeakyReLU):
         return max(1.0, abs(layer.negative_slope))
     if isinstance(layer, nn.PReLU):

@@ -12,7 +12,8 @@ from ..nets.model import scores
 from .attacks import OWN
 from .exact.chain import Chain, read_chain
 from .flips import BoundedScores, bound_chain_scores, bound_layer_scores
-from .lipschitz import chain_norms, layers_of
+from .lipschitz import chain_norms, run_layers
+from .traced_layers import trace_layers
 
 _MOST_UNITS = 1000
 """Hidden units up to which bounds of whole balls are tried without being asked for. Random nets,
@@ -25,6 +26,7 @@ convolutions of 784 and 392 units nine, 784-1500-10 fourteen; convolutions of 15
 class Methods(NamedTuple):
     """What bounds the radii of a net."""
 
+    layers: list[nn.Module]  # the layers of the net, where all have a known Lipschitz constant
     # norms of the layers and differences of the last one's rows, where the net is their chain
     constants: tuple[list[float], Tensor] | None
     no_lower: str  # why there is no lower radius, or ""
@@ -38,9 +40,11 @@ def choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str
     """What can bound the radii of a net, of which x (n, ...) is a batch of inputs."""
     # Nets without a known Lipschitz constant can still be attacked.
     try:
-        constants, no_lower = _bound_layers(net, x), ""
+        layers = [named.layer for named in trace_layers(net, x)]
+        require_same(net, layers, x)
+        constants, no_lower = chain_norms(layers, x), ""
     except ModelError as error:
-        constants, no_lower = None, str(error)
+        layers, constants, no_lower = [], None, str(error)
     chain, no_chain = _read_chain(net, x, effort, attacks)
     searched = None if no_chain or effort == "quick" else chain
     if searched and not searched.slopes and constants and attacks:
@@ -49,23 +53,22 @@ def choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str
         searched = None
     judge: BoundedScores | None = None
     if constants is not None:
-        judge = partial(bound_layer_scores, net, constants[0])
+        judge = partial(bound_layer_scores, layers, constants[0])
     elif chain is not None:
         judge = partial(bound_chain_scores, chain)
-    return Methods(constants, "" if searched else no_lower, chain, no_chain, searched, judge)
+    return Methods(
+        layers, constants, "" if searched else no_lower, chain, no_chain, searched, judge
+    )
 
 
-def _bound_layers(net: nn.Module, x: Tensor) -> tuple[list[float], Tensor]:
-    """Bound the norms of a chain of layers, after checking on a batch that the chain is the net."""
+def require_same(net: nn.Module, layers: list[nn.Module], x: Tensor) -> None:
+    """Raise ModelError where the scores of a net on a batch are not those of its layers."""
     with torch.no_grad():
-        z, chained = scores(net, x), x
-        for layer in layers_of(net):
-            chained = layer(chained)
-    if not torch.allclose(z, chained.reshape(len(x), -1), rtol=1e-9, atol=0):
+        z, chained = scores(net, x), run_layers(layers, x).reshape(len(x), -1)
+    if not torch.allclose(z, chained, rtol=1e-9, atol=1e-9 * float(z.abs().max())):
         raise ModelError(
             "The net is not the chain of its layers, so that its Lipschitz constant is not known."
         )
-    return chain_norms(net, x)
 
 
 def _read_chain(

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ..products import LARGEST_MATRIX, SMALLEST_NORMAL, UNIT_ROUNDOFF, without_biases
+from ..layers import Moved
+from ..products import LARGEST_MATRIX, without_biases
 from ..rounding import propagate_errors
 
 
@@ -56,42 +57,14 @@ def apply_linear(layer: nn.Module, state: Affine) -> Affine:
     return Affine(linear(state.columns), outputs, column_errors, errors)
 
 
-def reshape(state: Affine, shape: torch.Size) -> Affine:
-    """Give the values of a sample another shape, in the same order."""
-
-    def change(part: Tensor) -> Tensor:
-        return part.reshape(len(part), *shape)
-
+def move(layer: Moved, state: Affine) -> Affine:
+    """Move the values of a sample."""
     return Affine(
-        change(state.columns),
-        change(state.offset),
-        change(state.column_errors),
-        change(state.offset_errors),
-        state.fresh,
-    )
-
-
-def add(state: Affine, constant: Tensor) -> Affine:
-    """Add a constant, entry by entry."""
-    offset = state.offset + constant
-    errors = state.offset_errors + UNIT_ROUNDOFF * offset.abs()
-    return Affine(state.columns, offset, state.column_errors, errors)
-
-
-def multiply(state: Affine, factor: Tensor) -> Affine:
-    """Multiply by factors, entry by entry, that were rounded once and are applied with one rounding
-    more.
-    """
-
-    def bound(values: Tensor, errors: Tensor) -> Tensor:
-        rounded = factor.abs() * (errors + 4 * UNIT_ROUNDOFF * (values.abs() + errors))
-        return rounded + SMALLEST_NORMAL * ((values != 0) | (errors != 0)) * (factor != 0)
-
-    return Affine(
-        state.columns * factor,
-        state.offset * factor,
-        bound(state.columns, state.column_errors),
-        bound(state.offset, state.offset_errors),
+        layer(state.columns),
+        layer(state.offset),
+        layer(state.column_errors),
+        layer(state.offset_errors),
+        state.fresh and layer.index is None,
     )
 
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from ...errors import ModelError
 from ...nets.model import scores
 from ..products import SMALLEST_NORMAL
-from .follow_net import follow_net
+from ..traced_layers import trace_layers
+from .fold_layers import fold_layers
 from .quadratics import share
 
 _MOST_BITS = 400
@@ -101,7 +102,7 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
     or multiplied are folded into dense layers. Raises ModelError for other nets.
     """
     with torch.no_grad():
-        affines, slopes = follow_net(net, x)
+        affines, slopes = fold_layers(trace_layers(net, x), x)
         theirs = scores(net, x).cpu().numpy()
     bits = _MOST_BITS // len(affines)
     weights, weight_errors, biases, bias_errors = zip(
