@@ -304,6 +304,18 @@ def test_gradients_that_are_slopes_are_not(name):
     assert not head_of(DISTANCES["input_margins"], net, labelled(net))
 
 
+def test_backgrounds_of_one_colour_mask_no_gradient():
+    """Their pixels are equal, and so lie on the kinks of max-pools."""
+    torch.manual_seed(0)
+    X = torch.zeros(6, 1, 12, 12)
+    X[:, :, 3:7, 3:7] = torch.rand(6, 1, 4, 4)
+    X += torch.rand(6, 1, 1, 1)
+    net = nn.Sequential(
+        *(nn.Conv2d(1, 4, 3), nn.PReLU(4), nn.MaxPool2d(2)), nn.Flatten(), nn.Linear(100, 2)
+    )
+    assert not head_of(DISTANCES["input_margins"], net, (X, torch.arange(6) % 2))
+
+
 def test_each_infinite_distance_is_counted():
     """Three of five samples lie where the net is flat."""
     net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 2))

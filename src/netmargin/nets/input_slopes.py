@@ -14,6 +14,10 @@ _STEP = 1e-6
 """Length of the steps that gradients are held against, relative to the spread of each input: few
 kinks lie so near, and rounding changes the rise by 1e-10 of it.
 """
+_ASIDE = 1e-3
+"""Length of the step off the sample itself, relative to the largest spread: far from ties of equal
+pixels beside the steps above, and within what rounding to hundredths leaves equal.
+"""
 _SAME_SLOPE = 1e-3
 """Relative difference up to which a rise is that of the gradient, curvature and rounding beside."""
 _ROUNDING = 1e-13
@@ -54,10 +58,13 @@ def doubt_slopes(model: nn.Module, x: Any) -> str:
 
         spread = (x - x.mean(0)).abs().amax(0)
         spread = spread if spread.any() else x.abs().amax(0) + 1e-3
-        step = torch.randn(
-            x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0), device="cpu"
+        draw = torch.randn(
+            2, *x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0), device="cpu"
         )
-        step = _STEP * spread * step.to(x.device)
+        aside, step = draw.to(x.device)
+        step = _STEP * spread * step
+        # Backgrounds of one colour lie on the kinks of max-pools, where no gradient is the slope.
+        x = x + _ASIDE * spread.max() * aside
         try:
             here = value(point := x.clone().requires_grad_())
             slope = differentiate(here.sum(), point)
