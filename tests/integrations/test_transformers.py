@@ -91,6 +91,19 @@ def test_a_second_train_goes_on(tmp_path):
     assert largest_difference([{key: rows[-1][key] for key in report}], [report]) < 1e-12
 
 
+def test_nets_that_are_made_anew_have_folders_of_their_own(tmp_path):
+    trainer = make_trainer(tmp_path, make_net(), epochs=1)
+    seeds = iter(range(9))
+    trainer.model_init = lambda: make_net(next(seeds))
+    callback = nm.callbacks.TransformersMarginCallback(trainer, tokens(40))
+    trainer.add_callback(callback)
+    for name in ("margins", "margins-2", "margins-3"):
+        trainer.train()
+        rows = nm.History.load(tmp_path / name / "history.jsonl").rows
+        assert [row["step"] for row in rows] == [0, 3]
+        assert rows == callback.watch.history.rows
+
+
 def test_two_callbacks_need_two_names(tmp_path):
     trainer = make_trainer(tmp_path, make_net(), epochs=1, n=60)
     callbacks = [nm.callbacks.TransformersMarginCallback(trainer, tokens(n)) for n in (20, 40)]

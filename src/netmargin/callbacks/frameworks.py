@@ -4,11 +4,13 @@ import importlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ..core.arguments import check_choice, check_count, check_instance
 from ..errors import ArgumentError, MissingLibraryError
+from ..training.checkpoint import HISTORY
 from .watch import Watch
 
 UNITS = ("epoch", "step")
@@ -63,10 +65,14 @@ class MarginCallback(ABC):
                     f" name={self.name + '-2'!r}."
                 )
         last, self._seen, self._before = getattr(self, "watch", None), step, (0.0, 0)
-        if state is None and last and last.model is net and last.folder == folder:
-            state = last.state_dict()
-            if last.history.rows and last.history.rows[-1]["step"] > step:  # counted anew
-                self._before = (last.history.rows[-1]["epoch"], last.history.rows[-1]["step"])
+        if state is None and last and (folder / HISTORY).exists():
+            if last.model is net:
+                state, folder, rows = last.state_dict(), last.folder, last.history.rows
+                if rows and rows[-1]["step"] > step:  # the trainer counts anew
+                    self._before = (rows[-1]["epoch"], rows[-1]["step"])
+            else:  # made anew, as `model_init` does: in a folder of its own
+                others = (folder.with_name(f"{folder.name}-{n}") for n in count(2))
+                folder = next(other for other in others if not other.exists())
         # A checkpoint from before this callback was added holds no rows: the first is made later.
         state = {"calls": 0, "rows": []} if state is None and step else state
         self.watch = Watch(net, self.data, folder=folder, state=state, **self._options)
