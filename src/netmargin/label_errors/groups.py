@@ -69,17 +69,13 @@ class Groups:
     def describe(self) -> str:
         """How many groups have several members: a sentence, or ""."""
         sizes = np.bincount(self.of)
-        several = int((sizes > 1).sum())
-        if not several:
-            return ""
-        near = len(self.together())
-        kinds = [f"{several - near} group(s) of equal samples"] * (near < several)
-        kinds += [f"{near} group(s) of nearly equal ones"] * (near > 0)
-        said = f"{several} group(s) of samples, as given" if self.given else " and ".join(kinds)
-        return (
-            f"{said}, {sizes[sizes > 1].sum()} of {len(self.of)} samples: each group is left out"
+        sizes = sizes[sizes > 1]
+        kind = "samples, as given" if self.given else "equal or nearly equal samples"
+        said = (
+            f"{len(sizes)} group(s) of {kind}, {sizes.sum()} of {len(self.of)}: each is left out"
             " whole, as a wrong label that occurs twice would vouch for itself."
         )
+        return said if len(sizes) else ""
 
 
 def make_groups(
@@ -100,33 +96,23 @@ def make_groups(
 def number_equal_rows(X: Tensor) -> np.ndarray:
     """A number for each sample, (n,), by first occurrence: the same for equal ones."""
     flat = X.detach().cpu().reshape(len(X), -1)
-    if flat.dtype not in (torch.float32, torch.float64):
+    if flat.dtype != torch.float64:
         flat = flat.float()  # numpy has no bfloat16
-    digests = np.empty(len(flat), dtype="S16")
-    for index, row in enumerate(flat):
-        # Adding zero makes negative zeros positive.
-        digest = hashlib.blake2b((row.numpy() + 0.0).data, digest_size=15)
-        digests[index] = digest.digest() + b"."  # numpy cuts off zeros at the end
-    return _number(digests)[0]
+    # Adding zero makes negative zeros positive.
+    rows = (hashlib.blake2b((row.numpy() + 0.0).data, digest_size=16).digest() for row in flat)
+    return _number(list(rows))[0]
 
 
 def read_groups(groups, count: int) -> np.ndarray:
     """The groups that a caller gave, numbered by first occurrence. Raises ArgumentError."""
     try:
-        values = np.asarray(groups)
-        sizes = values.shape
-        found = _number(values)[0] if values.ndim == 1 and values.dtype != object else None
-    except (TypeError, ValueError, RuntimeError):
-        sizes, found = (), None
-    if found is None or len(found) != count or (values != values).any():
+        found = _number(groups)[0]
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if len(found) != count or found.min() < 0 or found.max() == 0:
         raise ArgumentError(
-            "groups must hold one number or name for each sample, such as its patient, shape"
-            f" ({count},); or be None or False; got {type(groups).__name__} of shape {sizes}."
-        )
-    if found.max() == 0:
-        raise ArgumentError(
-            f"groups puts all {count} samples into one group, and nothing is left to predict them"
-            " from. Give each patient or recording a value of its own."
+            f"groups must hold one number or name for each of {count} samples, such as its patient,"
+            f" and two of them at least; or be None or False; got {type(groups).__name__}."
         )
     return found
 
@@ -155,9 +141,8 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     # Equal by chance are rows that are often equal but for few columns, and in each of several.
     if numbers[0] > _FEW_COLUMNS or (len(columns) > 1 and min(agreeing) - count[0] <= copies):
         return False
-    if len(numbers) == 1:
-        return True
-    return copies * count[numbers[1]] < _COPIES_ABOVE * count[numbers[0]] ** 2
+    next_count = count[numbers[1]] if len(numbers) > 1 else 0
+    return copies * next_count <= _COPIES_ABOVE * count[numbers[0]] ** 2
 
 
 def labels_differ(of: np.ndarray, within: np.ndarray, classes: np.ndarray, share: float) -> bool:
@@ -179,10 +164,11 @@ def _count_pairs(numbers: np.ndarray) -> float:
     return float((sizes * (sizes - 1) / 2).sum())
 
 
-def _number(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of equal values by first occurrence, (n,), and those occurrences, ascending, (m,)."""
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return place[inverse.ravel()], first[order]
+def _number(values) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of equal values by first occurrence, (n,), and those occurrences, ascending, (m,);
+    -1 where a value is missing.
+    """
+    import pandas
+
+    numbers = pandas.factorize(np.asarray(values))[0]
+    return numbers, np.unique(numbers, return_index=True)[1]

@@ -23,9 +23,8 @@ def shrink_images(X: Tensor) -> Tensor:
     """Samples (n, channels, height, width) or (n, height, width) with images of at most 1,024
     pixels, by averages over areas; other samples, and smaller images, as they are.
     """
-    if X.ndim == 2 or as_images(X[:1] if X.ndim == 4 else X) is None:
-        return X
-    return _shrink(X)
+    flat = X.ndim == 2 or as_images(X[:1] if X.ndim == 4 else X) is None
+    return X if flat else _shrink(X)
 
 
 def open_images(X: Tensor) -> Tensor | None:
@@ -46,6 +45,5 @@ def _shrink(images: Tensor) -> Tensor:
     if scale >= 1:
         return images
     height, width = (max(round(scale * side), min(side, _LEAST_SIDE)) for side in sides)
-    parts = images.detach().cpu().split(_AT_ONCE)
-    wide = torch.float64 if images.dtype == torch.float64 else torch.float32
-    return torch.cat([F.adaptive_avg_pool2d(part.to(wide), (height, width)) for part in parts])
+    parts = (part.float() for part in images.detach().cpu().split(_AT_ONCE))
+    return torch.cat([F.adaptive_avg_pool2d(part, (height, width)) for part in parts])

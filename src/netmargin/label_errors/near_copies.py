@@ -72,14 +72,9 @@ def _outline_samples(X: Tensor) -> Iterator[np.ndarray]:
     images = images / (images.abs().max() or 1.0)
     yield _forget_sides(images, images.flip(2))
     grey = images if images.ndim == 3 else images.mean(3)
-    waves = torch.cat(
-        [
-            torch.fft.fft2(part - part.mean((1, 2), keepdim=True)).abs().sqrt()
-            for part in grey.split(500)
-        ]
-    )
-    some = waves[:, : waves.shape[1] // 2 + 1]  # the others are the same
-    yield _forget_sides(some, some.flip(2).roll(1, 2))
+    waves = torch.fft.rfft2(grey - grey.mean((1, 2), keepdim=True)).abs().sqrt()
+    # A wave of a mirror image rises to the other side.
+    yield _forget_sides(waves, waves.flip(1).roll(1, 1))
 
 
 def _forget_sides(values: Tensor, mirrored: Tensor) -> np.ndarray:
@@ -99,18 +94,15 @@ def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     none = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=bool)
     if n <= 2 * k:
         return none
-    rows = _project(features)
-    distances, neighbours = _find_nearest(rows, 2 * k)
-    spread = distances[:, [k - 1, 2 * k - 1]]
-    spread = spread[spread[:, 0] > 0]
-    ratio = math.log(np.median(spread[:, 1] / spread[:, 0])) if len(spread) else 0.0
-    if ratio == 0:  # distances of few values say nothing
-        return none
+    distances, neighbours = _find_nearest(_project(features), 2 * k)
     own = distances[:, k - 1]
-    reach = np.minimum(own[:, None], own[neighbours[:, :k]])
     with np.errstate(invalid="ignore", divide="ignore"):
-        closeness = np.where(reach > 0, np.minimum(distances[:, :k] / reach, 1), 1.0)
-        p = -np.expm1((k - 1) * np.log1p(-(closeness ** (math.log(2) / ratio))))
+        ratio = np.log(np.nanmedian(distances[:, -1] / own))
+        if not 0 < ratio < np.inf:  # distances of few values say nothing
+            return none
+        closeness = distances[:, :k] / np.minimum(own[:, None], own[neighbours[:, :k]])
+        closeness = np.minimum(np.nan_to_num(closeness, nan=1), 1) ** (math.log(2) / ratio)
+        p = -np.expm1((k - 1) * np.log1p(-closeness))
     least = np.sort(p.min(axis=1))
     false_shares = least * n / np.arange(1, n + 1)
     if false_shares.min() > _SURE:
@@ -126,12 +118,8 @@ def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _project(features: np.ndarray) -> Tensor:
     """Rows in the principal directions of some of them, float32."""
     some = features[np.linspace(0, len(features) - 1, _DIRECTIONS_FROM).astype(int)]
-    mean = some.mean(axis=0, dtype=np.float64)
-    if features.shape[1] <= _DIRECTIONS:
-        return torch.from_numpy(features - mean.astype(np.float32))
-    directions = np.linalg.svd(some - mean, full_matrices=False)[2][:_DIRECTIONS].T
-    rows = features @ directions.astype(np.float32)
-    # Distances do not change; small numbers keep their digits.
+    directions = np.linalg.svd(some - some.mean(axis=0), full_matrices=False)[2][:_DIRECTIONS]
+    rows = features @ directions.T
     return torch.from_numpy(rows - rows.mean(axis=0))
 
 
