@@ -25,10 +25,6 @@ from .smooth_ascent import Ascent, ascend_margin
 # The numbers below trade rounds against the time of a round, and were set by trial. No proof
 # depends on them: all bounds are recomputed.
 
-_CENTRE_WEIGHT = 0.5
-"""Neurons are priced halfway between the new dual weights and the best so far: at the new ones
-alone, which jump about, bounds fall slowly; at the best alone nothing new is found.
-"""
 _PATIENCE, _PROGRESS = 6, 1e-3
 """Rounds without a gap that is relatively smaller by that much, after which search is taken to be
 exhausted and a proof is tried; also the proofs that may fail to help before the run ends.
@@ -73,6 +69,10 @@ class MarginProblem(DualSearch):
 
     zero = 0.0  # a bound of rounding is no proof
     drawn = COLUMNS_PER_ROUND // 2, COLUMNS_PER_ROUND // 2  # rays and others to begin with
+    centre_weight = 0.5
+    """Neurons are priced halfway between the new dual weights and the best so far: at the new ones
+    alone, which jump about, bounds fall slowly; at the best alone nothing new is found.
+    """
 
     def __init__(
         self, restricted: RestrictedProblem, options: Options, neurons: np.ndarray | None = None
@@ -151,7 +151,7 @@ class MarginProblem(DualSearch):
             return self._search_thoroughly(dual)
         # Duals jump about: price between the new ones and the best so far, and where polishing
         # says they should be.
-        found = self.search_at((1 - _CENTRE_WEIGHT) * dual + _CENTRE_WEIGHT * self.centre)
+        found = self.search_at((1 - self.centre_weight) * dual + self.centre_weight * self.centre)
         if self._polishes and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
             found = np.concatenate([*self.polish_neurons(), found])
         if not self.exact and gap < self._proof_gap:

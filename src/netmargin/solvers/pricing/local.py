@@ -90,12 +90,14 @@ def weighted_sums(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int = 1) -
 def select_distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Select the `count` directions of largest absolute value, without near-duplicates."""
     chosen: list[int] = []
+    free = np.ones(len(U), dtype=bool)
     # A stable order makes the result the same on every machine where values tie.
-    for index in np.argsort(-np.abs(values), kind="stable"):
+    for index in np.argsort(-np.abs(values), kind="stable").tolist():
         if len(chosen) == count:
             break
-        if not chosen or (U[chosen] @ U[index]).max() < 1 - _SAME_DIRECTION:
-            chosen.append(int(index))
+        if free[index]:
+            chosen.append(index)
+            free &= U @ U[index] < 1 - _SAME_DIRECTION
     return U[chosen], values[chosen]
 
 
