@@ -2,6 +2,7 @@
 something, and of others.
 """
 
+import copy
 import gc
 import math
 import pickle
@@ -450,3 +451,38 @@ def test_a_cut_off_guard_is_read_like_an_added_one():
     assert written_over.groups == {"first": 1, "head": 1}
     cut = analyse(named(lambda m, h, e: h.clamp(min=e), 1e-12), X)
     assert cut.blockers[0].reason.startswith("adds the number 1e-12")
+
+
+def test_the_check_of_the_order_runs_what_its_sentence_says():
+    """Halved by plain torch, with the named biases at 0 and the statistics that follow."""
+    net = nn.Sequential(
+        nn.Conv1d(1, 6, 3), nn.BatchNorm1d(6), nn.ReLU(), nn.Conv1d(6, 6, 3), nn.ReLU(),
+        nn.BatchNorm1d(6), nn.Flatten(), nn.Linear(6 * 8, 4),
+    ).eval()  # fmt: skip
+    for norm in (net[1], net[5]):
+        norm.running_var.uniform_(0.02, 0.1)
+        norm.running_mean.normal_(0, 0.1)
+    x = torch.randn(40, 1, 12)
+    report = nm.measure(net, (x, net(x).argmax(1)))
+    text = " ".join(report.summary().split())
+    said = "Order of homogeneity 2, with the biases that the note names at 0: halving all other"
+    assert said in text
+    assert "multiplies the scores by 2^-2" in text
+    assert "With these biases as they are, it does not hold." in text
+    found, twin = report.homogeneity, copy.deepcopy(net).double()
+    assert found.ignored == ("3.bias", "7.bias")
+    scores = []
+    with torch.no_grad():
+        for name in found.ignored:
+            twin.get_parameter(name).zero_()
+        scores.append(twin(x[: found.samples].double()))
+        for name, parameter in twin.named_parameters():
+            parameter.mul_(1.0 if name in found.ignored else 0.5)
+        # The second one follows its convolution and the affine parameters of the first.
+        for norm, factor in ((twin[1], 0.5), (twin[5], 0.5**2)):
+            norm.running_mean.mul_(factor)
+            norm.running_var.mul_(factor**2)
+        scores.append(twin(x[: found.samples].double()))
+    miss = (scores[1] - scores[0] / 4).abs().max() / (scores[0] / 4).abs().max()
+    assert found.deviation == pytest.approx(miss.item(), rel=1e-6)
+    assert f"off by {miss.item():.1g} of their size" in text

@@ -61,12 +61,12 @@ class Homogeneity(Record):
     ignored : tuple of str
         The biases that `ignoring_biases` left out.
     deviation : float or None
-        The largest relative miss of the net as it is where all parameters of `groups` are halved,
-        which makes its epsilons weigh most; with casts also where they are doubled, and at
-        independent factors between. Without epsilons and casts it is the miss at independent
-        factors from 1/100 to 100: rounding. It is measured in float64; for large nets with epsilons
-        in float32, whose rounding (about 1e-6) it includes. At most 0.01, or the net is not called
-        homogeneous. None where there is no order.
+        The largest relative miss of the net as it is, with the biases of `ignored` at 0, where all
+        parameters of `groups` are halved, which makes its epsilons weigh most; with casts also
+        where they are doubled, and at independent factors between. Without epsilons and casts it is
+        the miss at independent factors from 1/100 to 100: rounding. It is measured in float64; for
+        large nets with epsilons in float32, whose rounding (about 1e-6) it includes. At most 0.01,
+        or the net is not called homogeneous. None where there is no order.
     samples : int
         The number of samples on which `deviation` was measured.
     epsilons : tuple of Epsilon
@@ -279,7 +279,7 @@ class Homogeneity(Record):
         where = f"; {range_sentence(*kept)}" if kept else ""
         lines = [
             f"{deviation_sentence(self.deviation, self.cause)}{where} (largest relative miss,"
-            f" {self.samples} samples)"
+            f" {self.samples} samples{', with the ignored biases at 0' * bool(self.ignored)})"
         ]
         neglected = [*(f"the epsilon {epsilon}" for epsilon in self.epsilons), *self.casts]
         return [*lines, *list_neglected(neglected)]

@@ -207,24 +207,29 @@ def _explain_smoothed(report: Any) -> str:
 
 
 def _describe_order(report: Any) -> list[Row]:
-    """What happens to the scores when the weights are doubled, and how exactly that holds."""
+    """What happens to the scores when the weights are halved, and how exactly that holds."""
     homogeneity, order = report.homogeneity, report.homogeneity.order
     if order is None:
         return []
     scaling = [name for name, exponent in homogeneity.groups.items() if exponent > 0]
+    where = ", with the biases that the note names at 0" * bool(homogeneity.ignored)
     if report.margins["global"].applies:
-        but = ", except the biases that the note names," * bool(homogeneity.ignored)
-        which = f"all weights{but}"
+        which = f"all {'other ' * bool(homogeneity.ignored)}weights"
     else:
         more = ", ..." * (len(scaling) > _SHOWN_LAYERS)
         which = f"the part {', '.join(scaling[:_SHOWN_LAYERS])}{more}"
-    text = f"Order of homogeneity {order}: doubling {which} multiplies the scores by 2^{order}."
+    which += ", and stored statistics as they would follow," * bool(homogeneity.statistics)
+    text = (
+        f"Order of homogeneity {order}{where}: halving {which} multiplies the scores by 2^-{order}."
+    )
     if homogeneity.deviation is not None:
         found = f"off by {homogeneity.deviation:.1g} of their size, because of {homogeneity.cause}"
         text += (
             f" Checked on {homogeneity.samples} samples:"
             f" {found if homogeneity.deviation else 'exact'}."
         )
+    if homogeneity.ignored:
+        text += " With these biases as they are, it does not hold."
     return [text]
 
 
