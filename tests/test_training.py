@@ -622,3 +622,24 @@ def test_denormals_are_flushed_only_while_training(digits):
     tiny = torch.tensor([5e-324], dtype=torch.float64)
     nm.train(fresh(), digits, until=nm.Epochs(1), progress=False)
     assert (tiny * 1.0).item() > 0
+
+
+class Gone:
+    """A stream whose reader has gone."""
+
+    def isatty(self):
+        return False
+
+    def write(self, text):
+        raise BrokenPipeError
+
+    flush = write
+
+
+@pytest.mark.parametrize("stream", [None, Gone()], ids=["closed", "without a reader"])
+def test_progress_without_a_standard_error_is_shown_nowhere(digits, monkeypatch, stream):
+    """Services and pythonw have none."""
+    monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", -1.0)
+    monkeypatch.setattr("sys.stderr", stream)
+    model = nm.models.mlp([64, 4, 10]).double()
+    assert len(nm.train(model, digits, until=nm.Epochs(2), progress=True)) == 3
