@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
+from netmargin.cli import main
 from tests.words import words_of
 
 X = torch.randn(40, 5, generator=torch.Generator().manual_seed(1))
@@ -120,6 +121,13 @@ def test_without_labels_a_function_reads_what_is_the_only_one_and_asks_else():
             with pytest.raises(nm.ModelError, match="Several outputs of the model may be its"):
                 call(Own(give))
         assert np.array_equal(call(Own(BY_LABELS["features"]), scores=1), call(NET))
+
+
+def test_classes_without_samples_leave_the_only_output_with_enough_columns():
+    """Labels 0 to 3 of five classes: three boxes have too few columns."""
+    net = Own(lambda net, h, s: {"boxes": h[:, :3], "z": s}, 5)
+    report = nm.measure(net, (X, torch.arange(40) % 4))
+    assert report.scores_from == "['z'] of the net's outputs"
 
 
 @pytest.mark.slow
@@ -247,4 +255,33 @@ def test_a_sigmoid_that_is_no_end_stays():
     inner = Own(lambda net, h, s: s - torch.sigmoid(h[:, :1]), 1)
     assert torch.equal(nm.measure(both, (X, SIGNS)).q, nm.measure(inner, (X, SIGNS)).q)
     changed = Own(lambda net, h, s: torch.sigmoid(s).mul_(0.5), 1)
-    assert nm.measure(changed, (X, SIGNS)).q.abs().max() < 0.5
+    halves = torch.sigmoid(plain(1)(X)[:, 0]).detach() / 2
+    assert torch.equal(nm.measure(changed, (X, SIGNS)).q, (2.0 * SIGNS - 1) * halves)
+
+
+def test_the_criterion_reads_outputs_by_the_labels_or_asks():
+    right = nm.RelativeLoss()
+    right(NET(X), Y)
+    for name in ("features", "boxes of four", "a dict of more"):
+        criterion = nm.RelativeLoss()
+        criterion(Own(BY_LABELS[name])(X), Y)
+        assert criterion.log_loss == right.log_loss, name
+    with pytest.raises(nm.ModelError, match=r"Several outputs of the model .* Pass that one.$"):
+        nm.RelativeLoss()((NET(X), -NET(X)), Y)
+
+
+def two_heads():
+    """A net for the command line, both of whose outputs would do."""
+    return Own(lambda net, h, s: {"boxes": h[:, :3], "logit": s})
+
+
+def test_the_command_line_names_an_output(tmp_path, capsys):
+    nm.save_weights(two_heads(), tmp_path / "net.safetensors")
+    np.savez(tmp_path / "data.npz", X=X.numpy(), y=Y.numpy())
+    words = ["measure", f"{tmp_path}/net.safetensors", "--data", f"{tmp_path}/data.npz"]
+    words += ["--factory", "tests.test_named_scores:two_heads"]
+    assert main(words) == 1
+    assert "Several outputs of the model may be its scores: 'boxes'" in capsys.readouterr().err
+    assert main([*words, "--scores", "logit"]) == 0
+    said = words_of(capsys.readouterr().out)
+    assert "scores ['logit'] of the net's outputs error 0.00%" in said

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from ..losses import Loss
-from ..nets.data import Data
+from ..nets.data import Choice, Data
 from .frameworks import MarginCallback, find_base, require_base
 
 _Callback: Any = find_base(("lightning.pytorch", "pytorch_lightning"), "Callback")
@@ -34,7 +34,7 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         default.
     name : str, default "margins"
         What logged values begin with, as in "margins/normalized_margin". Two monitors need two.
-    loss, batch_size, record_margins
+    loss, batch_size, record_margins, scores
         As for `Watch`.
 
     Attributes
@@ -62,9 +62,10 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         loss: Loss | str | nn.Module | None = None,
         batch_size: int = 200,
         record_margins: bool = False,
+        scores: Choice | None = None,
     ):
         require_base(_Callback, "Lightning")
-        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
         self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
         self.net = net
         self._saved: dict | None = None

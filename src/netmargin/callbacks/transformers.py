@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from ..losses import Loss
-from ..nets.data import Data
+from ..nets.data import Choice, Data
 from ..nets.shared import is_first_process
 from ..training import History
 from ..training.checkpoint import HISTORY
@@ -33,7 +33,7 @@ class TransformersMarginCallback(MarginCallback, _Callback):
     folder : str, Path or None, default None
         Folder for history.jsonl and the final weights; `name` in the trainer's `output_dir` by
         default.
-    every, unit, name, loss, batch_size, record_margins
+    every, unit, name, loss, batch_size, record_margins, scores
         As for `LightningMarginMonitor`, and so are the attribute `watch` and what is raised.
     """
 
@@ -49,9 +49,10 @@ class TransformersMarginCallback(MarginCallback, _Callback):
         loss: Loss | str | nn.Module | None = None,
         batch_size: int = 200,
         record_margins: bool = False,
+        scores: Choice | None = None,
     ):
         require_base(_Callback, "transformers")
-        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size}
+        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
         self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
         self.trainer = trainer
 

@@ -18,6 +18,7 @@ from ..core.files import make_folder
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import BIASES
 from ..nets.accepted_models import check_model
+from ..nets.named_scores import name_scores
 from ..training.recipes import RECIPES
 
 RECIPE_LIST = "recipes:\n" + "\n".join(
@@ -35,6 +36,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         choices=BIASES,
         default="first",
         help="which layers of a recipe's net have a bias (default: first)",
+    )
+    parser.add_argument(
+        "--scores",
+        type=lambda word: int(word) if word.lstrip("-").isdigit() else word,
+        help="key or index of the output that holds your model's scores, of several",
     )
 
 
@@ -140,7 +146,8 @@ def model(options: argparse.Namespace) -> nn.Module:
         )
     make_model = _load_factory(name, module_name, function)
     try:
-        return check_model(make_model if isinstance(make_model, nn.Module) else make_model())
+        made = check_model(make_model if isinstance(make_model, nn.Module) else make_model())
+        return made if options.scores is None else name_scores(made, choice=options.scores)
     except ModelError as error:
         raise ModelError(f"{name} returned no model: {error}") from error
     except Exception as error:  # a factory is the caller's code, and may raise anything

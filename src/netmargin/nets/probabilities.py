@@ -101,7 +101,7 @@ def _find_last(model: nn.Module, x: Any) -> str:
 
     try:
         with torch.no_grad(), torch.random.fork_rng(), Watched():
-            scores = tensor_of_scores(call_net(model, x))
+            scores = tensor_of_scores(call_net(model, x), len(x))
     # The net has just been scored: where it fails now, its code bears no watching.
     except Exception:
         return ""

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from ..core import logspace
 from ..core.arguments import check_number
 from ..core.devices import where_float64_is
-from ..errors import ArgumentError, DataError, DivergenceError
+from ..errors import ArgumentError, DataError, DivergenceError, ModelError
 from ..losses import Loss, as_loss
 from ..margins import margins
 from ..margins.of_outputs import require_finite_margins
 from ..nets.labels import Labels
-from ..nets.score_outputs import rows_of_scores
+from ..nets.score_outputs import OutputsError, rows_of_scores, take_output
 from ..nets.shared import gather_from_processes
 from .relative_loss import initial_log_scale, log_loss
 
@@ -119,7 +119,13 @@ class RelativeLoss(nn.Module):
         y = (y if isinstance(y, Tensor) else torch.as_tensor(y, device="cpu")).detach()
         if y.ndim == 0 or y.numel() != len(y) or not len(y):
             raise DataError(f"y has shape {tuple(y.shape)}. Pass one label per sample.")
-        outputs = where_float64_is(rows_of_scores(scores, len(y)))
+        try:
+            rows = rows_of_scores(scores, len(y))
+        except OutputsError as error:
+            if (choice := error.choose(y)) is None:
+                raise ModelError(f"{str(error).partition(' Name')[0]} Pass that one.") from error
+            rows = rows_of_scores(take_output(scores, choice["choice"])[0], len(y))
+        outputs = where_float64_is(rows)
         self.loss.require_outputs(outputs.shape[1])
         # Labels of earlier batches are remembered: one batch does not tell 0 and -1 apart.
         if self._labels is None or self._labels.outputs != outputs.shape[1]:
