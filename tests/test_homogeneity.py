@@ -73,6 +73,14 @@ def post_norm_resnet(training: bool) -> nn.Module:
     return Custom(forward, **convs, **norms, head=linear(4, 3)).train(training)
 
 
+def recurrent(kind: type, **options) -> nn.Module:
+    return Custom(
+        lambda m, x: m.head(m.states(x[..., None])[0][:, -1]),
+        states=kind(1, 4, batch_first=True, **options),
+        head=linear(4, 3, True),
+    )
+
+
 @dataclass
 class Case:
     make: Callable[[], nn.Module]
@@ -261,6 +269,8 @@ CASES = {
         lambda: Custom(lambda m, x: m.a(x) * 10000 ** -torch.arange(3.0), a=linear(5, 3)), VECTOR, HOMOGENEOUS, 1, {"a": 1}
     ),
     "tanh in the middle": Case(seq(linear(5, 4), nn.Tanh(), linear(4, 3), nn.ReLU(), linear(3, 2)), VECTOR, PARTIAL, 2, {"2": 1, "4": 1}, 1),
+    "LSTM": Case(lambda: recurrent(nn.LSTM, num_layers=2), VECTOR, PARTIAL, 1, {"head": 1}, 1),
+    "GRU": Case(lambda: recurrent(nn.GRU), VECTOR, PARTIAL, 1, {"head": 1}, 7),
     "scores through softmax": Case(seq(linear(5, 4), nn.Softmax(-1)), VECTOR, Kind.NONE, None, {}, 1),
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .degree import CONSTANT, AnyDegree, Degree, add_degrees
+from .degree import CONSTANT, AnyDegree, Degree, Unknown, add_degrees
 from .registry import RULES, rule
 from .trace import Trace
 from .vocabulary import STORED_STATISTICS
@@ -89,6 +89,14 @@ def _attention(trace: Trace, query, key, value, *rest, **options) -> AnyDegree:
 
 
 # -- functions without any homogeneity
+
+
+@rule("mkldnn_rnn_layer", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell")
+def _gated(trace: Trace, *values, **__) -> tuple[AnyDegree, ...]:
+    # Sigmoids and tanhs of sums of all inputs and weights; states, and what backward passes need.
+    given = [trace.degree(value) for value in values if isinstance(value, Tensor)]
+    fixed = [_forbid_scaling(trace, degree, "a recurrent layer with gates") for degree in given]
+    return (next((d for d in fixed if isinstance(d, Unknown)), CONSTANT),) * 4
 
 
 _NAMES_OF_FUNCTIONS = {

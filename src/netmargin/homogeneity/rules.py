@@ -59,6 +59,11 @@ def _variance_and_mean(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
     return scale_degree(trace.degree(value), 2), trace.degree(value)
 
 
+@rule("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk")
+def _parts(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
+    return (trace.degree(value),) * max(value.shape)
+
+
 @rule("std_mean", "aminmax")
 def _two_of_the_same(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
     return trace.degree(value), trace.degree(value)
