@@ -84,16 +84,12 @@ class MarginCallback(ABC):
         seen, self._seen = self._seen, step
         return step // self.every > seen // self.every
 
-    def _measure(self, epoch: float, step: int) -> None:
-        """Measure, and report the row, if there is a new one."""
+    def _measure(self, epoch: float, step: int, *, ended: bool = False) -> None:
+        """Measure, and report new rows: at the end also of weights put in since, as averages."""
         known = len(self.watch.history)
         self.watch.look(epoch=epoch + self._before[0], step=step + self._before[1])
-        self._report_from(known)
-
-    def _finish(self) -> None:
-        """Measure weights that have no row, such as averages, and write them."""
-        known = len(self.watch.history)
-        self.watch.finish()
+        if ended:
+            self.watch.finish()
         self._report_from(known)
 
     def _report_from(self, known: int) -> None:

@@ -118,7 +118,7 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Write the weights that all callbacks have left, with a row of their own."""
         if hasattr(self, "watch"):  # training has begun
-            self._finish()
+            self._measure(self._reached, trainer.global_step, ended=True)
 
     def _log(self, values: dict[str, float], step: int) -> None:
         for logger in self._loggers:

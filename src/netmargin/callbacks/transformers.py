@@ -83,8 +83,7 @@ class TransformersMarginCallback(MarginCallback, _Callback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure the net as it is at the end, and write its weights beside the history."""
-        self._measure(state.epoch, state.global_step)
-        self._finish()
+        self._measure(state.epoch, state.global_step, ended=True)
 
     def _log(self, values: dict[str, float], step: int) -> None:
         self.trainer.log(values)
