@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import netmargin as nm
+from netmargin.nets.input_slopes import doubt_slopes
 
 X = torch.randn(24, 6, generator=torch.Generator().manual_seed(3))
 
@@ -299,6 +300,22 @@ def test_inputs_without_gradients_are_refused_in_words(name, call):
         DISTANCES[call](net, labelled(net))
 
 
+@pytest.mark.parametrize(
+    "net",
+    [
+        of(lambda x: x.clamp(0, 1)),
+        of(lambda x: x.abs().sqrt()),
+        of(lambda x: F.max_pool1d(x, 2, padding=1).repeat(1, 2)[:, :6]),
+        nn.Sequential(nn.ReLU(), nn.Linear(6, 3)),
+    ],
+)
+def test_gradients_on_kinks_are_not(net):
+    """Most pixels of images are exactly 0, where clamps and maxima have kinks."""
+    blank = X.clamp(min=0, max=1) * (X > 0.8)
+    assert (blank == 0).float().mean() > 0.7
+    assert not doubt_slopes(net, blank)
+
+
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients_that_are_slopes_are_not(name):
     net = SMOOTH[name]()
@@ -421,7 +438,11 @@ def test_weights_that_a_model_does_not_hold_are_told_of(name):
         for s in heads(nm.measure, net, data)
     )
     assert "none of its parameters" in nm.analyse(net, X).warning
-    assert nm.analyse(net, X).summary().startswith("WARNING: The model computes with weights")
+    assert (
+        nm.analyse(net, X)
+        .summary()
+        .startswith("WARNING: The model, or a copy of it, computes with weights")
+    )
     for call in ("certify", "tangent_svm", "empirical_ntk"):
         with pytest.raises(nm.ModelError, match="none of its parameters"):
             REFUSING[call](net, data)

@@ -109,10 +109,11 @@ def describe_strange(model: nn.Module, weights: Any) -> str:
     if not strange:
         return ""
     return (
-        f"The model computes with weights that are none of its parameters ({len(strange)}, the"
-        f" first of shape {strange[0]}): layers in a Python list or dict, outside of it, or of a"
-        " forward set by hand. They count in no norm and no order, and are not saved. Put layers"
-        " into nn.ModuleList or nn.ModuleDict, tensors into nn.Parameter."
+        "The model, or a copy of it, computes with weights that are none of its parameters"
+        f" ({len(strange)}, the first of shape {strange[0]}): layers in a Python list or dict,"
+        " outside of it, or held by a function (a lambda with self, a forward set by hand). They"
+        " count in no norm and no order, and are not saved. Put layers into nn.ModuleList or"
+        " nn.ModuleDict, tensors into nn.Parameter, functions into methods."
     )
 
 
