@@ -141,6 +141,8 @@ def test_two_outputs_that_fit_are_asked_about():
         assert re.search(r"'boxes' of shape \(\d+, 3\), \('heads', 0\) of", said), call
         named = function(copy.deepcopy(pair), scores=("heads", 0))
         assert np.array_equal(np.asarray(named), np.asarray(function(copy.deepcopy(NET)))), call
+    two = Own(lambda net, h, s: (-s, s))
+    assert torch.equal(nm.measure(two, (X, Y), scores=-1).q, nm.measure(NET, (X, Y)).q)
     for scores in (("heads", 0), lambda out: out["heads"][0]):
         assert torch.equal(nm.measure(pair, (X, Y), scores=scores).q, nm.measure(NET, (X, Y)).q)
     batches = [(X[:20], Y[:20]), (X[20:], Y[20:])]

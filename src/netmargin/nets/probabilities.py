@@ -68,11 +68,14 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
 
 
 def _guess_by_sums(rows: Tensor, dtype: torch.dtype) -> tuple[str, str]:
-    """What computed rows of scores, and what shows it, for a softmax that is written by hand."""
+    """What computed rows of scores, and what shows it, for what is written by hand."""
     n, classes = rows.shape
     # Rows of zeros and ones alone may be anything, such as one-hot inputs handed on.
-    if classes == 1 or 2 * n < _ROWS or bool((rows == rows.round()).all()):
+    if 2 * n < _ROWS or bool((rows == rows.round()).all()):
         return "", ""
+    if classes == 1:  # scores of other nets are negative for one class
+        beside = bool((rows >= 0).all() and (rows < 0.5).any() and (rows > 0.5).any())
+        return ("sigmoid", "they lie from 0 to 1, on both sides of 1/2") if beside else ("", "")
     unit = max(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps)
     tolerance = (_ROUNDING_UNITS + classes) * unit
     if bool((rows >= 0).all()):

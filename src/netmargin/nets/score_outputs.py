@@ -71,6 +71,8 @@ def take_output(outputs: Any, choice: Choice) -> tuple[Tensor, str]:
         parts.append(Part((choice,), "a function", choice(outputs)))
     elif isinstance(outputs, Tensor):
         return outputs, ""
+    if isinstance(choice, int) and choice < 0 and isinstance(outputs, (tuple, list)):
+        choice += len(outputs)
     path = choice if isinstance(choice, tuple) else (choice,)
     named = [part for part in parts if part.path == path and isinstance(part.tensor, Tensor)]
     if not named:
