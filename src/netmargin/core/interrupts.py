@@ -5,6 +5,7 @@ SIGTERM where work can be saved.
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -50,30 +51,23 @@ def run_apart(program: Callable[[], T], stop: Callable[[], Any]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():  # where no signal arrives
         return program()
-    found: list[T] = []
-    failed: list[BaseException] = []
-    # Python 3.11 takes a thread for ended where Ctrl-C interrupts its `join`.
-    ended = threading.Event()
+    ended: Future[T] = Future()  # Python 3.11 takes a thread for ended where Ctrl-C ends its `join`
 
     def run() -> None:
         try:
-            found.append(program())
+            ended.set_result(program())
         except BaseException as error:
-            failed.append(error)
-        finally:
-            ended.set()
+            ended.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
     try:
-        while not ended.wait(_POLL):
+        while not wait([ended], _POLL).done:
             pass
     except KeyboardInterrupt:
         stop()
-        ended.wait()
+        wait([ended])
         raise
-    if failed:
-        raise failed[0]
-    return found[0]
+    return ended.result()
 
 
 class Termination:

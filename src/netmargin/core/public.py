@@ -6,22 +6,19 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from ..errors import NetmarginError, OutOfMemoryError
 from .memory import is_of_memory, shorten
 
-_OURS = __name__.partition(".")[0]
-
-P = ParamSpec("P")
-T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable)
 
 
 def guard(package: dict[str, Any]) -> None:
-    """Guard the functions, and the methods of the classes, that a package lists; `package` are its
-    globals, which read the guarded ones then, as does the module that each was defined in.
+    """Guard the functions, and the methods of the classes, that a package lists, in its globals and
+    in the modules that they were defined in.
     """
     for name in package["__all__"]:
         found = package.get(name)  # what is loaded when it is used is guarded in its own module
@@ -29,21 +26,19 @@ def guard(package: dict[str, Any]) -> None:
             package[name] = guarded(found)
             setattr(sys.modules[found.__module__], name, package[name])
         for base in found.__mro__ if isinstance(found, type) else ():
-            if base.__module__.startswith(_OURS):
-                for own, method in list(vars(base).items()):
-                    if inspect.isfunction(method) and not own.startswith("_"):
-                        setattr(base, own, guarded(method))
+            for own, method in list(vars(base).items()):
+                ours = inspect.isfunction(method) and method.__module__.startswith("netmargin")
+                if ours and not own.startswith("_"):
+                    setattr(base, own, guarded(method))
 
 
-def guarded(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, where `np.seterr(all="raise")` of its caller does not end it for a number that
-    underflows, and a MemoryError of numpy or torch becomes an OutOfMemoryError.
+def guarded(function: Function) -> Function:
+    """The function, which `np.seterr(all="raise")` of its caller does not end where a number
+    underflows, and which raises OutOfMemoryError for a MemoryError of numpy or torch.
     """
-    if hasattr(function, "_guarded"):
-        return function
 
     @wraps(function)
-    def call(*given: P.args, **named: P.kwargs) -> T:
+    def call(*given: Any, **named: Any) -> Any:
         strict: Any = {kind: "ignore" for kind, how in np.geterr().items() if how != "warn"}
         try:
             with np.errstate(**strict):
@@ -57,4 +52,4 @@ def guarded(function: Callable[P, T]) -> Callable[P, T]:
             ) from error
 
     call._guarded = True  # type: ignore[attr-defined]
-    return call
+    return function if hasattr(function, "_guarded") else cast(Function, call)
