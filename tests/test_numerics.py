@@ -14,6 +14,7 @@ import torch
 import netmargin as nm
 from netmargin import bounds, estimators, kernels, solvers
 from netmargin.core import memory
+from netmargin.solvers.columns.master import MasterLP
 
 RNG = np.random.default_rng(0)
 X = np.r_[RNG.normal(size=(20, 3)), RNG.normal(size=(3, 3)) * 60]
@@ -146,3 +147,47 @@ def test_what_is_wrong_with_a_kernel_is_said_of_it(solve):
     close = K.copy()
     close[1, 3] *= 1 + 1e-12  # rounding
     solve(close)
+
+
+FLAGS = {
+    "solver": lambda flag: solvers.min_norm_interpolation(X[8:], X[8:, 0], norm="l2", bias=flag),
+    "linear": lambda flag: solvers.linear_max_margin(X, Y, bias=flag),
+    "narrow": lambda flag: solvers.narrow_max_margin(X[:, :1], Y, width=1, bias=flag),
+    "kernel": lambda flag: kernels.NTK(bias=flag)(X[8:]),
+    "bound": lambda flag: bounds.kernel_ball(X, bias=flag, draws=2),
+    "estimator": lambda flag: estimators.NTKClassifier(bias=flag).fit(X, Y).margin_,
+    "hard": lambda flag: estimators.NTKClassifier(C=None, bias=flag).fit(X, Y).margin_,
+    "sparse": lambda flag: estimators.VariationNormRegressor(bias=flag).fit(X, Y).predict(X),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_scalar_of_numpy_or_torch_is_what_it_holds(name):
+    for value in (True, False):
+        plain = FLAGS[name](value)
+        for flag in (np.bool_(value), np.array(value), torch.tensor(value)):
+            found = FLAGS[name](flag)
+            if hasattr(plain, "bias"):
+                assert found.bias is value
+            elif isinstance(plain, bounds.Rademacher):
+                assert found == plain
+            else:
+                assert np.array_equal(found, plain)
+        for wrong in (np.int64(value), np.array([value, value]), "True", None):
+            with pytest.raises(nm.ArgumentError, match="bias must be True or False; got"):
+                FLAGS[name](wrong)
+    norm = np.array("l1")
+    assert solvers.linear_max_margin(X, Y, norm=norm).margin == CALLS["l1"]()
+    with pytest.raises(nm.ArgumentError, match="dtype must be float64 or float32; got torch"):
+        kernels.ntk(X, dtype=torch.float32)
+
+
+def test_least_norms_are_proved_in_few_rounds(monkeypatch):
+    """Halfway between dual weights the gap halves with each round: 41 of them here."""
+    solved, solve = [], MasterLP.solve
+    monkeypatch.setattr(MasterLP, "solve", lambda *args: solved.append(1) or solve(*args))
+    random = np.random.default_rng(0)
+    found = solvers.min_norm_interpolation(random.normal(size=(60, 1)), random.normal(size=60))
+    assert found.certified
+    assert len(solved) <= 25

@@ -64,7 +64,7 @@ def check_count(
     if optional and value is None:
         return None
     try:
-        number = None if isinstance(value, bool) else operator.index(value)
+        number = None if isinstance(_unwrap(value), bool) else operator.index(value)
     # A tensor of several elements raises one of the latter two.
     except (TypeError, RuntimeError, ValueError):
         number = None
@@ -86,8 +86,8 @@ def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: boo
     if optional and value is None:
         return None
     choices = list(choices)
-    if isinstance(value, str) and value in choices:
-        return value
+    if isinstance(word := _unwrap(value), str) and word in choices:
+        return word
     quoted = [f'"{choice}"' for choice in choices]
     listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
     raise _make_error(name, value, listed, optional, suggest_word(value, choices))
@@ -95,11 +95,8 @@ def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: boo
 
 def check_flag(name: str, value: Any) -> bool:
     """Return True or False; raise ArgumentError for others that Python would take for one."""
-    # By name, which numpy 2 changed: a numpy boolean is no bool, and this file needs no numpy
-    # otherwise.
-    kind = type(value)
-    if kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")):
-        return bool(value)
+    if isinstance(flag := _unwrap(value), bool):
+        return flag
     raise _make_error(name, value, "True or False", optional=False)
 
 
@@ -187,12 +184,17 @@ def suggest_word(value: Any, choices: Iterable[str]) -> str:
     return f'Did you mean "{near[0]}"?' if near else ""
 
 
+def _unwrap(value: Any) -> Any:
+    """The Python object in a scalar, an array or a tensor of one element; others as they are."""
+    try:
+        return value.item()
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        return value
+
+
 def _as_number(value: Any) -> Any:
     """The real number that is given, or None for anything else."""
-    try:  # numpy and torch scalars have it in `item`
-        number = value if isinstance(value, numbers.Real) else value.item()
-    except (AttributeError, TypeError, ValueError, RuntimeError):
-        return None
+    number = _unwrap(value)
     # Booleans are numbers to Python, and a flag in the place of a number is a slip.
     return number if isinstance(number, numbers.Real) and not isinstance(number, bool) else None
 

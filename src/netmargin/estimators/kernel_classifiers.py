@@ -1,5 +1,7 @@
 """Classifiers of the largest margin in the space of a kernel of ReLU nets."""
 
+from pathlib import Path
+
 import numpy as np
 from sklearn.utils.validation import check_memory
 
@@ -50,7 +52,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
     warm_start : bool, default False
         Whether `fit` begins with the weights of the last one, where it had as many samples and
         classes: for a path over C.
-    memory : str or joblib.Memory, optional
+    memory : str, Path or joblib.Memory, optional
         Where kernel matrices are kept, so that a search over C computes them once for each fold.
     n_jobs : int, optional
         Threads that solve the problems of several classes; one by default, -1 for all cores.
@@ -145,8 +147,9 @@ class ReLUKernelClassifier(MaxMarginClassifier):
     def _make_matrix(self, X: np.ndarray) -> KernelMatrix:
         """The kernel of the samples, from the cache where there is one; its size is kept."""
         kernel, options = self._choose_kernel()
-        compute = check_memory(self.memory).cache(kernel)
-        double, error = len(X) <= _DOUBLE_SAMPLES, bound_entry_errors(X.shape[1] + self.bias)
+        folder = str(self.memory) if isinstance(self.memory, Path) else self.memory
+        compute = check_memory(folder).cache(kernel)
+        double, error = len(X) <= _DOUBLE_SAMPLES, bound_entry_errors(X.shape[1] + bool(self.bias))
         require_kernel_memory(
             len(X),
             8 if double else 4,
@@ -181,7 +184,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
 
     def _choose_kernel(self):
         """The kernel, as a function of `netmargin.kernels`, and its options."""
-        return kernels.arc_cosine, {"bias": self.bias}
+        return kernels.arc_cosine, {"bias": bool(self.bias)}
 
 
 class NTKClassifier(ReLUKernelClassifier):
@@ -234,4 +237,4 @@ class NTKClassifier(ReLUKernelClassifier):
 
     def _choose_kernel(self):
         r_w, r_u = check_number("r_w", self.r_w), check_number("r_u", self.r_u)
-        return kernels.ntk, {"r_w": r_w, "r_u": r_u, "bias": self.bias}
+        return kernels.ntk, {"r_w": r_w, "r_u": r_u, "bias": bool(self.bias)}

@@ -155,7 +155,7 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
         return [replace(s, dual=s.dual[group] * shares) for s in solutions]
 
     def _recommend_cost(self, X):
-        return recommended_cost(float(np.sqrt((X**2).sum(1) + self.bias).mean()))
+        return recommended_cost(float(np.sqrt((X**2).sum(1) + bool(self.bias)).mean()))
 
     def _compute_scores(self, X):
         return np.column_stack([s.decision_function(X) for s in self.solutions_])

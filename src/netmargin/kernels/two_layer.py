@@ -195,7 +195,7 @@ def _check_dtype(dtype) -> np.dtype:
         found = np.dtype(dtype)
     except TypeError:
         found = None
-    if found not in (np.dtype(np.float64), np.dtype(np.float32)):
+    if found is None or found not in (np.dtype(np.float64), np.dtype(np.float32)):
         raise ArgumentError(f"dtype must be float64 or float32; got {dtype!r}")
     return found
 

@@ -166,8 +166,8 @@ def min_norm_interpolation(
     started = time.monotonic()
     check_choice("norm", norm, ("l1", "l2"))
     options = read_options(tol, time_limit, pricing, seed, n_jobs)
-    data = regression_data(X, y, bias=check_flag("bias", bias))
-    check_flag("progress", progress)
+    bias, progress = check_flag("bias", bias), check_flag("progress", progress)
+    data = regression_data(X, y, bias=bias)
     warn_of_size(len(data), "Interpolation")
     targets = find_targets(data)
     if norm == "l2":

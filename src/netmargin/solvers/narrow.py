@@ -116,7 +116,8 @@ def narrow_max_margin(
     """
     started, deadline = time.monotonic(), Deadline(time_limit)
     width, tol = check_count("width", width), check_number("tol", tol, above=0, below=1)
-    data = binary_data(X, y, bias=check_flag("bias", bias))
+    bias = check_flag("bias", bias)
+    data = binary_data(X, y, bias=bias)
     search = _Search(data, width, bias)
     try:
         stopped = search.run(deadline)
