@@ -18,7 +18,7 @@ from netmargin.radii.boundary import compute_gap_and_slope, polish_points
 from netmargin.radii.certified import score_margins
 from netmargin.radii.exact.chain import read_chain
 from netmargin.radii.region_descent import descend_through_regions
-from netmargin.radii.walks import walk_to_boundary
+from netmargin.radii.walks import _step_aside, walk_to_boundary
 from tests.chains import make_chain
 
 
@@ -321,3 +321,51 @@ def test_the_names_of_attacks():
     assert ("walk", *FOOLBOX) == ATTACKS
     net, X, y = small_net(2, nn.ReLU(), seed=0)
     assert radii(net, X[:1], y[:1], effort="quick").attacks == ("walk",)
+
+
+@pytest.mark.parametrize(("classes", "least"), [(2, 12), (3, 2)])
+def test_steps_aside_lie_on_no_line(classes, least):
+    """Of two scores whose sum is constant, any weights give one line; walks from there are one."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(20, 8), nn.Tanh(), nn.Linear(8, classes)).double()
+    with torch.no_grad():
+        net[2].weight[1] = -net[2].weight[0]
+    x, random = torch.randn(1, 20).double(), torch.Generator().manual_seed(0)
+    steps = [_step_aside(net, x, torch.full((1,), 0.3), random) - x for _ in range(12)]
+    assert torch.linalg.matrix_rank(torch.cat(steps), rtol=1e-6) >= least
+    for step in steps:
+        assert step.norm().item() == pytest.approx(0.3, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_two_classes_behind_prelus_and_max_pools():
+    """Descents on the sphere of .99 times the distance, from 20 random points, hit 5% at most."""
+    torch.manual_seed(0)
+    X, y = nm.datasets.digits(limit=400)
+    X, y = X.reshape(-1, 1, 8, 8), y % 2
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.PReLU(8), nn.MaxPool2d(2, 2), nn.Flatten(), nn.Linear(72, 16),
+        nn.PReLU(16), nn.Linear(16, 2),
+    )  # fmt: skip
+    nm.train(net, (X, y), until=nm.Epochs(40), lr=nm.ConstantLR(0.1), batch_size=20, progress=False)
+    net, X, y = net.double(), X[:40].double(), y[:40]
+    ours = radii(net, X, y, effort="quick")
+    right = torch.from_numpy(ours.q > 0)
+    X, y, radius = X[right], y[right], 0.99 * torch.from_numpy(ours.upper)[right]
+
+    def rescale(steps, lengths):
+        return steps * (lengths / steps.flatten(1).norm(dim=1))[:, None, None, None]
+
+    broken = torch.zeros(len(X), dtype=torch.bool)
+    for _ in range(20):
+        z = X + rescale(torch.randn_like(X), radius)
+        for step in range(60):
+            z = z.detach().requires_grad_()
+            scores = net(z)
+            gap = (scores.gather(1, y[:, None]) - scores.gather(1, 1 - y[:, None]))[:, 0]
+            broken |= gap < 0
+            (slope,) = torch.autograd.grad(gap.sum(), z)
+            z = z - rescale(slope, 0.3 * (1 - step / 60) * radius)
+            z = X + rescale(z - X, radius)
+    assert len(X) > 35
+    assert broken.sum() <= 0.05 * len(X)

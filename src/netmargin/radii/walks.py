@@ -97,7 +97,10 @@ def walk_to_boundary(
     regions = chain if box is None and chain and has_small_layers(chain) else None
     search = _Search(net, x, y, box, widest, regions)
     rivals, reach = _list_rivals(net, x, y, widest)
-    for start in range(_STARTS_WITHOUT_REGIONS if regions is None else _STARTS):
+    starts = _STARTS_WITHOUT_REGIONS if regions is None else _STARTS
+    # As many walks in all where there are fewer rivals: of two classes, a face detector's, 6 starts
+    # ended up to 10% farther than 18.
+    for start in range(starts * _RIVALS // min(_RIVALS, rivals.shape[1])):
         found, points = search.walk_to_rivals(rivals, reach, aside=start > 0)
         search.keep(points)
         if start == 0:
@@ -194,10 +197,15 @@ def _list_rivals(net: nn.Module, x: Tensor, y: Tensor, widest: float) -> tuple[T
 
 
 def _step_aside(net: nn.Module, x: Tensor, lengths: Tensor, random: torch.Generator) -> Tensor:
-    """Step away from x in directions that change the scores, each by random weights."""
+    """Step away from x in directions that change the scores, each by random weights; in random
+    directions where there are two scores, as their changes lie on a line or nearly so.
+    """
     with torch.enable_grad():
         z = x.detach().requires_grad_()
         found = scores(net, z)
+        if found.shape[1] == 2:
+            drawn = torch.randn(x.shape, generator=random, dtype=x.dtype, device=x.device)
+            return x + _rescale(drawn, lengths)
         weights = torch.rand(found.shape, generator=random, dtype=x.dtype, device=x.device) * 2 - 1
         slope = differentiate((weights * found).sum(), z)
     return x + _rescale(slope.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0), lengths)
