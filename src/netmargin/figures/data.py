@@ -97,11 +97,7 @@ def _draw_points(samples: Arrays, title: str, names: ClassNames):
     figure, (axis,) = open_row()
     for label, colour, marker in zip(y.unique().tolist(), (BOTH, OUTPUT), ("s", "o"), strict=False):
         points = X[y == label].reshape(-1, X.shape[1])
-        height = (
-            points[:, 1]
-            if X.shape[1] > 1
-            else torch.full((len(points),), float(label), device="cpu")
-        )
+        height = points[:, 1] if X.shape[1] > 1 else torch.full_like(points[:, 0], float(label))
         called = names.of(label) if names.names else f"y = {label}"
         axis.scatter(
             points[:, 0], height, s=14, color=colour, marker=marker, alpha=0.7, label=called

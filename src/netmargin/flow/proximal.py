@@ -133,9 +133,8 @@ class ProximalFlow(FlowRun):
         for _ in range(_RESTARTS):
             if lowered():
                 break
-            noise = torch.randn(
-                len(theta), generator=self._random, dtype=theta.dtype, device="cpu"
-            ).to(theta.device)
+            noise = torch.empty_like(theta, device="cpu").normal_(generator=self._random)
+            noise = noise.to(theta.device)
             length = _RESTART_DISTANCE * self.step_size * self.field.length(theta)
             put(theta + length * noise / torch.linalg.vector_norm(noise))
             self._descend(theta, tau)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .scaling import FACTORS, ScalingProbe
+from .scaling import FACTORS, ScalingProbe, draw_noise
 from .scaling_check import FARTHEST, LARGEST_MISS
 from .vocabulary import Kind
 
@@ -67,10 +67,7 @@ def draw_factors(answer: Claim, decades: float, stream: tuple[int, int]) -> Scal
     total = sum(abs(float(k)) for k in answer.groups.values())
     decades = min(decades, _LARGEST_POWER / max(total, 1.0))
     generator = torch.Generator().manual_seed(1000 * stream[0] + stream[1])
-    exponents = (
-        torch.rand(len(answer.groups), generator=generator, dtype=torch.float64, device="cpu") * 2
-        - 1
-    )
+    exponents = draw_noise((len(answer.groups),), generator)
     logs = zip(answer.groups, exponents.tolist(), strict=True)
     return scale_groups(answer, {name: 10 ** (decades * u) for name, u in logs})
 

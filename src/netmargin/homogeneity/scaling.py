@@ -167,12 +167,15 @@ def generic_inputs(x):
 
     def add_noise(part: Tensor) -> Tensor:
         generator = torch.Generator().manual_seed(0)
-        noise = (
-            torch.rand(part.shape, generator=generator, dtype=torch.float64, device="cpu") * 2 - 1
-        )
+        noise = draw_noise(part.shape, generator)
         return part + (_size(part) or 1.0) * noise.to(part.device)
 
     return map_floating(add_noise, x)
+
+
+def draw_noise(shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Numbers between -1 and 1, float64, on the CPU."""
+    return torch.rand(shape, generator=generator, dtype=torch.float64, device="cpu") * 2 - 1
 
 
 def _copy(values: Tensor, double: bool) -> Tensor:
@@ -208,9 +211,7 @@ def _generic(values: Tensor, generator: torch.Generator, size: float) -> Tensor:
         most = size / max(values.ndim, 1)
         # A sum over the dimensions: to draw millions would take longer than the forward pass.
         for dimension, length in enumerate(values.shape or (1,)):
-            noise = (
-                torch.rand(length, generator=generator, dtype=torch.float64, device="cpu") * 2 - 1
-            )
+            noise = draw_noise((length,), generator)
             shape = [-1 if d == dimension else 1 for d in range(values.ndim)]
             values += (most * noise).reshape(shape).to(values.device)
     return values

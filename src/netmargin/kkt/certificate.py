@@ -5,7 +5,6 @@ from decimal import ROUND_FLOOR
 from enum import StrEnum
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ..core.records import Certainty, Row, Table, number, values_of
@@ -146,9 +145,8 @@ class KKTCertificate(Record):
     @property
     def support(self) -> Tensor:
         """The samples with positive multipliers, largest first, each once, int64."""
-        return torch.tensor(
-            list(dict.fromkeys(self.constraints[:, 0].tolist())), dtype=torch.int64, device="cpu"
-        )
+        samples = self.constraints[:, 0]
+        return samples.new_tensor(list(dict.fromkeys(samples.tolist())))
 
     def trade_off(self, delta: float) -> float:
         """Compute the smallest epsilon with max lambda (s - 1) <= delta.

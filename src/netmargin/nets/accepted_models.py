@@ -2,6 +2,7 @@
 to give instead.
 """
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ _QUANTIZED = (
     "torchao",
 )
 """Packages whose modules hold integer weights, which are no parameters."""
+_HOLDERS = ("_parameters", "_buffers")
 _INSTEAD_OF_SHARDS = (
     "Give every process the whole net: split_samples divides the samples, and norms and derivatives"
     " take all weights. torch.distributed.checkpoint.state_dict.get_model_state_dict with"
@@ -66,19 +68,13 @@ def _leave_inference_mode(model: nn.Module) -> None:
     """Put ordinary tensors of the same values in place of weights and buffers that were made under
     torch.inference_mode, of which nothing can be differentiated or trained.
     """
-    made: dict[int, tuple[Tensor, Tensor]] = {}  # the old ones are kept: ids are theirs alone
+    made: dict[int, Any] = {}
+    held: list[dict[str, Any]] = [vars(m)[where] for m in model.modules() for where in _HOLDERS]
     with torch.inference_mode(False):
-        for module in model.modules():
-            for own in (module._parameters, module._buffers):
-                for name, old in own.items():
-                    if old is None or is_lazy(old) or not old.is_inference():
-                        continue
-                    if id(old) not in made:
-                        new = old.detach().clone()
-                        if isinstance(old, nn.Parameter):
-                            new = nn.Parameter(new, old.requires_grad)
-                        made[id(old)] = old, new
-                    own[name] = made[id(old)][1]  # type: ignore[assignment]
+        for own, name in [(kept, name) for kept in held for name in kept]:
+            old = own[name]
+            if old is not None and not is_lazy(old) and old.is_inference():
+                own[name] = copy.deepcopy(old, made)  # a tied one once
 
 
 def require_shapes(model: nn.Module) -> nn.Module:

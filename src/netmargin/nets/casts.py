@@ -4,6 +4,7 @@ A net that casts its inputs or its scores to float32 does not mix types in float
 copy of it the same casts would, or would round what certificates are about.
 """
 
+import re
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -56,8 +57,9 @@ class _Casts(TorchFunctionMode):
             return func(*args, **kwargs)
         if func in _TO_FLOATING:
             return args[0].to(self._dtype, **kwargs)
-        if func is Tensor.type and len(args) > 1 and not isinstance(args[1], torch.dtype):
-            args = (args[0], _read_type(args[1]), *args[2:])
+        # A type may be a name or a class of tensors, such as "torch.FloatTensor".
+        if func is Tensor.type and re.search("float|double|half", str(args[1:]), re.IGNORECASE):
+            return args[0].to(self._dtype)
         args = [self._follow(a) for a in args]
         if kwargs:
             kwargs = {key: self._follow(value) for key, value in kwargs.items()}
@@ -78,9 +80,3 @@ def _writes(func: Any) -> bool:
     name = getattr(func, "__name__", "")
     in_place = name.endswith("_") and not name.endswith("__")
     return in_place or name.startswith("__i") or name in ("__set__", "__setitem__", "view")
-
-
-def _read_type(named: Any) -> torch.dtype:
-    """The type that a name such as "torch.FloatTensor", or a class of tensors, stands for."""
-    named = getattr(torch, named.rpartition(".")[2]) if isinstance(named, str) else named
-    return named.dtype

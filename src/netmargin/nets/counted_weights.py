@@ -4,7 +4,6 @@ weights are taken, those that require gradients.
 
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
@@ -12,19 +11,19 @@ from ..errors import ModelError
 
 def effective_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """The parameters of a net by name, detached, with 0 where torch.nn.utils.prune masks them."""
-    masks = _find_masks(model)
+    masks = {id(parameter): mask for parameter, mask in find_masks(model)}
     for name, parameter in model.named_parameters():
         weight = parameter.detach()
         yield name, weight * masks[id(parameter)] if id(parameter) in masks else weight
 
 
-def clear_masked_weights(twin: nn.Module) -> None:
-    """Set pruned weights of a copy to the 0 that they are multiplied by, so that norms see it."""
-    masks = _find_masks(twin)
-    with torch.no_grad():
-        for parameter in twin.parameters():
-            if id(parameter) in masks:
-                parameter.mul_(masks[id(parameter)])
+def find_masks(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
+    """The pruned parameters of a net, each with its mask."""
+    for module in model.modules():
+        for name, mask in module._buffers.items():
+            whole = module._parameters.get(f"{name.removesuffix('_mask')}_orig")
+            if name.endswith("_mask") and mask is not None and whole is not None:
+                yield whole, mask
 
 
 def hold_frozen_weights(twin: nn.Module, lacking: str) -> list[str]:
@@ -44,14 +43,3 @@ def hold_frozen_weights(twin: nn.Module, lacking: str) -> list[str]:
                 del module._parameters[name]
                 module.register_buffer(name, parameter.detach())
     return frozen
-
-
-def _find_masks(model: nn.Module) -> dict[int, Tensor]:
-    """The masks of pruned parameters, by the parameter's id."""
-    found = {}
-    for module in model.modules():
-        for name, mask in module._buffers.items():
-            whole = module._parameters.get(f"{name.removesuffix('_mask')}_orig")
-            if name.endswith("_mask") and mask is not None and whole is not None:
-                found[id(whole)] = mask
-    return found

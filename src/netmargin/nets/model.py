@@ -14,7 +14,7 @@ from ..errors import ModelError
 from .accepted_models import check_model, require_shapes
 from .advice import explain_forward_errors
 from .casts import following_casts, let_casts_follow
-from .counted_weights import clear_masked_weights
+from .counted_weights import find_masks
 from .named_inputs import arguments_of, map_tensors
 from .named_scores import Sigmoids, read_outputs
 from .score_outputs import OutputsError, rows_of_scores, tensor_of_scores
@@ -191,7 +191,8 @@ def float64_copy(model: nn.Module) -> nn.Module:
         module._backward_hooks.clear()
         module._backward_pre_hooks.clear()
     let_casts_follow(twin)
-    clear_masked_weights(twin)
+    for weight, mask in find_masks(twin):
+        weight.data.mul_(mask)  # so that norms see the 0 that it is multiplied by
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
 

@@ -52,7 +52,7 @@ def draw_curves(X: Tensor) -> Tensor:
     level = torch.nn.functional.interpolate(level, between, mode="linear", align_corners=True)
     pool = partial(torch.nn.functional.adaptive_max_pool1d, output_size=LARGEST_IMAGE)
     top, bottom = pool(level).round()[:, :, None], -pool(-level).round()[:, :, None]
-    height = torch.arange(_CURVE_HEIGHT - 1, -1, -1)[:, None]
+    height = torch.arange(_CURVE_HEIGHT - 1, -1, -1, device="cpu")[:, None]
     return ((height <= top) & (height >= bottom)).any(1).float()
 
 

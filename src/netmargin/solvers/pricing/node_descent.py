@@ -35,10 +35,7 @@ class NodeDescent:
     def __init__(self, terms: SignedTerms, target: float):
         self._terms, self._target = terms, target
         self._identity = torch.eye(terms.dimension, dtype=torch.float64, device="cpu")
-        self.best, self.witness = (
-            -float("inf"),
-            torch.zeros(terms.dimension, dtype=torch.float64, device="cpu"),
-        )
+        self.best, self.witness = -float("inf"), torch.zeros_like(self._identity[0])
 
     def descend(
         self, nodes: Nodes, steps: int, smoothing: float, *, first: float = 0.0, decay: float = 1.0
