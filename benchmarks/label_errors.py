@@ -2,21 +2,18 @@
 
 Labels are flipped, and methods rank samples; all training counts in their time (CPU seconds, one
 thread). cleanlab is given out-of-sample probabilities of a small net by 5-fold cross-validation, at
-the number of epochs and with the score that found most on other images (`--settings` prints that
-search). `pip install cleanlab` for its rows. Rows are kept in runs/label_errors.jsonl, and a second
-call goes on from there.
+the number of epochs and with the score that found most on other images. `pip install cleanlab` for
+its rows. Rows are kept in runs/label_errors.jsonl, and a second call goes on from there.
 """
 
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from torch import nn
@@ -39,8 +36,7 @@ NOISES = {
     "rival 10%": ("rival", 0.1),
 }
 EPOCHS = {"digits": 20, "MNIST 1,000": 10, "MNIST 5,000": 10, "CIFAR-10 5,000": 7, "cancer": 20}
-"""Epochs of the nets: the best of `TRIED` for cleanlab, on other images where there are some."""
-TRIED = (3, 5, 7, 10, 15, 20, 30)
+"""Epochs of the nets: the best of 3 to 30 for cleanlab, on other images where there are some."""
 MEASURED = {
     *((name, "symmetric 10%") for name in EPOCHS),
     *(("digits", noise) for noise in NOISES),
@@ -136,21 +132,15 @@ def flip_labels(
     return flipped, wrong
 
 
-def cross_validate(
-    X: torch.Tensor, y: np.ndarray, epochs: Sequence[int], seed: int
-) -> dict[int, np.ndarray]:
-    """Out-of-sample probabilities of the net by five folds, after each of these epochs."""
-    found = {epoch: np.empty((len(y), int(y.max()) + 1)) for epoch in epochs}
+def cross_validate(X: torch.Tensor, y: np.ndarray, epochs: int, seed: int) -> np.ndarray:
+    """Out-of-sample probabilities of the net by five folds, after some epochs."""
+    found = np.empty((len(y), int(y.max()) + 1))
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     for fit, held in folds.split(np.zeros(len(y)), y):
-        net, done = make_net(X, int(y.max()) + 1, seed), iter(range(1, max(epochs) + 1))
-
-        def keep(net=net, done=done, held=held) -> None:
-            if (epoch := next(done)) in found:
-                scores = torch.from_numpy(predict(net, X[torch.from_numpy(held)]))
-                found[epoch][held] = torch.softmax(scores, 1).numpy()
-
-        train_net(net, X[torch.from_numpy(fit)], y[fit], max(epochs), after_epoch=keep)
+        net = make_net(X, found.shape[1], seed)
+        train_net(net, X[torch.from_numpy(fit)], y[fit], epochs)
+        scores = torch.from_numpy(predict(net, X[torch.from_numpy(held)]))
+        found[held] = torch.softmax(scores, 1).numpy()
     return found
 
 
@@ -193,23 +183,6 @@ def follow_a_run(X: torch.Tensor, y: np.ndarray, epochs: int, seed: int) -> dict
     return {"area under the margin": margins, "TracIn": -influence}
 
 
-def score_by_representer_points(X: torch.Tensor, y: np.ndarray, seed: int) -> np.ndarray:
-    """Representer points: the size of each sample's weight in the last layer of a trained net.
-
-    The last layer is fitted again, with weight decay, until its gradient is zero; then the weights
-    of sample n are those of its features in each score, (p_n - onehot(y_n)) / (-2 lambda N).
-    Large ones belong to samples that the net has trouble with. Negative: low is suspicious.
-    """
-    net = make_net(X, int(y.max()) + 1, seed)
-    assert isinstance(net, nn.Sequential)
-    train_net(net, X, y, 30)
-    hidden = predict(net[:-1], X)
-    # 0.003 is the decay of the authors' code; C of scikit-learn is 1 / (2 lambda N).
-    fitted = LogisticRegression(C=1 / (2 * 0.003 * len(y)), max_iter=1000).fit(hidden, y)
-    p = fitted.predict_proba(hidden)
-    return p[np.arange(len(y)), y]  # 1 - p is the weight of the given class
-
-
 def score_by_cleanlab(probabilities: np.ndarray, y: np.ndarray, score: str) -> np.ndarray:
     """The label quality of cleanlab."""
     from cleanlab.rank import get_label_quality_scores
@@ -224,7 +197,7 @@ def methods(name: str, X: torch.Tensor, y: np.ndarray, seed: int) -> dict[str, C
     """
 
     def ask_cleanlab() -> dict[str, np.ndarray]:
-        probabilities = cross_validate(X, y, [EPOCHS[name]], seed)[EPOCHS[name]]
+        probabilities = cross_validate(X, y, EPOCHS[name], seed)
         return {
             f"cleanlab, {score}": score_by_cleanlab(probabilities, y, score)
             for score in LABEL_SCORES
@@ -237,7 +210,6 @@ def methods(name: str, X: torch.Tensor, y: np.ndarray, seed: int) -> dict[str, C
         "nm.label_errors": lambda: nm.label_errors((X, y), seed=seed).scores.numpy(),
         "nm.label_errors with a run": lambda: train_and_combine(name, X, y, seed),
         "a run": lambda: follow_a_run(X, y, EPOCHS[name], seed),
-        "representer points": lambda: score_by_representer_points(X, y, seed),
         "chance": lambda: np.random.default_rng(seed).random(len(y)),
     }
     try:
@@ -277,23 +249,9 @@ def measure_row(name: str, noise: str, seed: int) -> list[dict]:
     return rows
 
 
-def search_settings() -> None:
-    """Print what cleanlab finds on other images, by epochs and score."""
-    for name in (f"other {name}" for name in EPOCHS if "," in name):
-        X, y = load_set(name, seed=100)
-        flipped, _ = flip_labels(X, y, "symmetric", 0.1, seed=100)
-        wrong = flipped != y
-        for epoch, probabilities in cross_validate(X, flipped, TRIED, seed=100).items():
-            for score in LABEL_SCORES:
-                auc = roc_auc_score(wrong, -score_by_cleanlab(probabilities, flipped, score))
-                print(f"{name}, {epoch} epochs, {score}: AUC {auc:.4f}", flush=True)
-
-
 def main() -> None:
     """Measure what is missing, and print a table for each set and kind of flips."""
     torch.set_num_threads(1)
-    if "--settings" in sys.argv:
-        return search_settings()
     rows = read_rows(ROWS)
     done = {(row["set"], row["noise"], row["seed"]) for row in rows}
     for noise in NOISES:

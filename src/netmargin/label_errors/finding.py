@@ -45,7 +45,9 @@ def label_errors(
     distance), predicts each sample from all others in closed form; the score of a sample is the
     prediction of its own label less that of the best other one. The kernel sees the inputs, patches
     of images, or the convolutions of a net, as the squared leave-one-out error on 500 samples
-    chooses. Above 5,000 samples it is replaced by its projection on 3,000 random ones.
+    chooses. Above 5,000 samples it is replaced by its projection on 3,000 random ones; images of
+    more than 1,024 pixels are shrunk. Copies, also with noise, moved or mirrored, are left out
+    together: a wrong label that occurs twice would vouch for itself.
 
     Where classes overlap, right labels score as low as wrong ones: only what overlap does not
     explain is counted, and where the samples say little about the labels nothing is. The order
@@ -68,8 +70,8 @@ def label_errors(
         Names of the classes in the order of the labels, for tables.
     groups : sequence of n int or str, False or None, default None
         What samples belong to, where some tell of each other: patients, recordings, frames of one
-        video. Those of one group are left out together. None finds groups of equal samples itself;
-        False takes each sample alone.
+        video. Those of one group are left out together. None finds copies itself; False takes each
+        sample alone.
     seed : int, default 0
         Seed of the choice of patches, of compared samples and of centres.
     scores : str, int, tuple, function or None, default None
@@ -91,7 +93,7 @@ def label_errors(
     CheckpointError
         The run folder holds no margins of single samples, or those of other data.
     ArgumentError
-        Another argument cannot be used.
+        Another argument cannot be used, such as groups of another number of samples.
 
     Examples
     --------
