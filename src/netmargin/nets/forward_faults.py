@@ -62,14 +62,8 @@ def find_faults(model: nn.Module, x: Any, *, weights: bool = True) -> str:
     """
     x, watched = x[:SAMPLES], _Watched()
     with torch.no_grad(), torch.random.fork_rng():
-        try:
-            with watched:
-                whole = scores(model, x)
-        except NetmarginError as error:
-            # Weights that the model does not hold are not converted with it.
-            if strange := describe_strange(model, watched.weights.values()):
-                raise ModelError(strange) from error
-            raise
+        with watched:
+            whole = scores(model, x)
         size, noise = _size_of(whole), _difference(whole, scores(model, x))
         if noise > _ROUNDING_UNITS * torch.finfo(whole.dtype).eps * size:
             return (
@@ -79,13 +73,9 @@ def find_faults(model: nn.Module, x: Any, *, weights: bool = True) -> str:
                 " function, `if self.training:` around noise."
             )
         rows = len(x) if watched.decides else min(len(x), _ALONE)
-        found = (
-            describe_strange(model, watched.weights.values()) if weights else "",
-            find_company(
-                model, x, whole, torch.linspace(0, len(x) - 1, rows, device="cpu").long().tolist()
-            ),
-        )
-    return " ".join(filter(None, found))
+        spread = torch.linspace(0, len(x) - 1, rows, device="cpu").long().tolist()
+        strange = describe_strange(model, watched.weights.values()) if weights else ""
+        return " ".join(filter(None, (strange, find_company(model, x, whole, spread))))
 
 
 def require_no_faults(model: nn.Module, x: Any, *, weights: bool = True) -> None:
