@@ -234,6 +234,15 @@ def test_one_output_behind_a_sigmoid_is_read_as_log_odds(call):
         assert np.array_equal(np.asarray(found), np.asarray(right)), name
 
 
+def test_statistics_of_a_net_in_training_stay_as_they_are():
+    net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1), nn.Sigmoid())
+    before = copy.deepcopy(net.state_dict())
+    answer = nm.analyse(net, X)
+    assert answer.scores_from.startswith("log odds")
+    assert answer.check(net, X).deviation < 1
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+
+
 def test_a_sequential_without_its_sigmoid_keeps_its_proofs():
     net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
     y = (net(X)[:, 0] > 0).long()

@@ -143,8 +143,9 @@ def check_claim(
 ) -> ScalingCheck:
     """Measure how well the exponents of an answer hold, as `Homogeneity.check` says."""
     model, x = find_inputs(model, data)
-    with torch.no_grad():
-        require_scores_before_sigmoid(model, x, call_with(model, {}, x))
+    few, kept = take_samples(model, x, 2), {n: b.clone() for n, b in model.named_buffers()}
+    with torch.no_grad(), torch.random.fork_rng():
+        require_scores_before_sigmoid(model, few, call_with(model, kept, few))
     measured = Measurements(able_to_float64(model), x, seed=seed)
     measured.measure_as_it_is_on(answer.samples)
     exact = measured.measure_exact(answer)
