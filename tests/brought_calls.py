@@ -3,10 +3,10 @@ comes out.
 
 Each cell is "." the right number, judged by plain torch in float64, "s" a number beside a warning that
 it is not what it looks like, "-" a refusal in netmargin's words, "W" a wrong number, "F" somebody
-else's error. tests/brought_calls.txt holds the letters that must come out.
+else's error. tests/brought_calls.txt holds the letters that must come out: what this prints to its
+standard output.
 """
 
-import collections
 import contextlib
 import io
 import json
@@ -68,6 +68,9 @@ class Cell:
             net.load_state_dict(self.net.state_dict())
         elif self.brought.draw is not None:
             net(self.X.double())
+        for name, weight in net.named_parameters():
+            if name.endswith("_orig"):
+                weight.data *= dict(net.named_buffers())[name.replace("_orig", "_mask")]
         return net
 
     def scores(self, net: nn.Module, X: Tensor) -> Tensor:
@@ -248,6 +251,7 @@ def fill_cell(net: str, function: str, seed: int = 0) -> tuple[str, str]:
             return FOREIGN, " ".join(text.split())
         told = [str(w.message) for w in warned] + [getattr(found, "warning", "")]
         told += [report.warning for report in getattr(found, "training", ())]
+        told += re.findall("These scores are probabilities", found) if function == "page" else []
         warnings.simplefilter("ignore")
         if function in cell.brought.refuses and any(told):
             return SAID, max(told)
@@ -261,18 +265,26 @@ def fill_cell(net: str, function: str, seed: int = 0) -> tuple[str, str]:
     return RIGHT, ""
 
 
+def write_row(net: str, outcomes: list[str]) -> str:
+    """A line of tests/brought_calls.txt."""
+    return f"{''.join(outcomes)} {net}"
+
+
+def read_table() -> dict[str, dict[str, str]]:
+    """The letters that must come out, by net and function."""
+    lines = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+    rows = (line.split(" ", 1) for line in lines)
+    return {net: dict(zip(FUNCTIONS, letters, strict=True)) for letters, net in rows}
+
+
 def main() -> None:
-    """Print what is not right, and a line per net."""
-    counts: collections.Counter = collections.Counter()
-    wanted = sys.argv[1:] or list(NETS)
-    for net in wanted:
+    """Print a line per net, with all that is not right, of the nets that are named or of all."""
+    for net in sys.argv[1:] or list(NETS):
         cells = {function: fill_cell(net, function) for function in FUNCTIONS}
-        counts.update(outcome for outcome, _ in cells.values())
-        print(f"{net}: " + " ".join(outcome[0] for outcome, _ in cells.values()), flush=True)
+        print(write_row(net, [outcome for outcome, _ in cells.values()]), flush=True)
         for function, (outcome, text) in cells.items():
             if outcome != RIGHT:
-                print(f"    {function} {outcome}: {text[:300]}")
-    print(dict(counts))
+                print(f"    {function} {outcome}: {text:.300}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
