@@ -17,7 +17,7 @@ def test_no_letter_of_the_table_stands_for_a_fault():
     assert not {WRONG, FOREIGN} & {letter for row in letters.values() for letter in row.values()}
 
 
-@pytest.mark.parametrize("net, function", SOME)
+@pytest.mark.parametrize(("net", "function"), SOME)
 def test_some_cells(net, function):
     outcome, text = fill_cell(net, function)
     assert outcome == read_table()[net][function], text
