@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..margins import score_gaps
+from ..nets.advice import explain_forward_errors
 from ..nets.gates import Gates
 from ..nets.gradients import Gradients, SampleGradients, StoredGradients
 from ..nets.model import call_net, call_with, scores
@@ -170,7 +171,8 @@ class Constraints:
             def outputs(free: Vector, x: Any = x) -> Tensor:
                 return self._scores_at(free | fixed, x)
 
-            value, slope = value_and_slope(outputs, point, moved)
+            with explain_forward_errors(x):
+                value, slope = value_and_slope(outputs, point, moved)
             # The slope of a difference is the difference of slopes; at j = y_n there is no
             # constraint.
             self._gradients.tick(len(x))

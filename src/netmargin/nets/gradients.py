@@ -183,21 +183,34 @@ class SampleGradients:
                 output = call_with(self._twin, free | fixed, x[None]).reshape(-1)
             return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
 
-        alone = torch.func.grad(score, argnums=(0, 1), has_aux=True)
+        def differentiate(x: Any, w: Tensor):
+            free, shifts = (
+                {n: t.clone().requires_grad_() for n, t in held.items()}
+                for held in (explicit, added)
+            )
+            with torch.enable_grad():
+                total, incoming = score(free, shifts, x, w)
+            leaves = [*free.values(), *shifts.values()]
+            found = iter(torch.autograd.grad(total, leaves, materialize_grads=True))
+            return tuple({n: next(found) for n in held} for held in (free, shifts)), incoming
+
         # vmap runs the backward passes of all samples as one: no loop over samples in Python.
-        together = torch.func.vmap(alone, in_dims=(None, None, 0, 0))
+        together = torch.func.vmap(
+            torch.func.grad(score, argnums=(0, 1), has_aux=True), in_dims=(None, None, 0, 0)
+        )
         if not self._one_by_one:
             try:
                 (rows, outgoing), incoming = together(explicit, added, x, weights)
-            # Recurrent layers, .item(), or writing to tensors that forward makes: vmap refuses them
-            # in words of its own, and one sample after the other may pass.
+            # Recurrent layers, .item(), checkpoints, or writing to tensors that forward makes:
+            # torch.func refuses them in words of its own, and plain autograd may take one sample
+            # after the other.
             except Exception as error:
                 if is_of_memory(error):
                     raise
                 self._one_by_one = True
         if self._one_by_one:
             with explain_forward_errors(x):
-                parts = [alone(explicit, added, x[k], weights[k]) for k in range(len(x))]
+                parts = [differentiate(x[k], weights[k]) for k in range(len(x))]
             (rows, outgoing), incoming = tree_map(lambda *each: torch.stack(each), *parts)
         count = len(x)
         flat = [rows[n].reshape(count, -1) for n in self._explicit]
