@@ -81,6 +81,7 @@ def import_file(package: str, file: str, *others: str, **names: object) -> Any:
     """A file of a package alone, with empty modules for `others` and `names` in the last of them;
     None where the package is not installed.
     """
+    sys.modules.pop(package, None)
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         print(f"{package} is not installed: left out")
@@ -93,7 +94,7 @@ def import_file(package: str, file: str, *others: str, **names: object) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.folder = path.parents[file.count("/")]
     return module
@@ -115,7 +116,16 @@ def list_cases() -> Iterator[Case]:
         net, file, few = found.Crepe("tiny"), found.folder / "assets/tiny.pth", (X[:12], bins[:12])
         many = X, bins // 40
         yield Case(
-            "CREPE", net, net, file, torch.load(file), few, lambda out: out, {}, "conv6", many
+            "CREPE",
+            net,
+            net,
+            file,
+            torch.load(file, "cpu"),
+            few,
+            lambda out: out,
+            {},
+            "conv6",
+            many,
         )
     parts = ["facenet_pytorch.models", "facenet_pytorch.models.utils"]
     parts.append(parts[1] + ".detect_face")
@@ -127,7 +137,7 @@ def list_cases() -> Iterator[Case]:
             X = F.interpolate(images, size=(side, side), mode="bilinear").repeat(1, 3, 1, 1)
             net, file = getattr(found, name)(False), found.folder / f"data/{name.lower()}.pt"
             few, read = (X[:12], torch.zeros(12, dtype=torch.int64)), lambda out: out[-1]
-            weights, named = torch.load(file), {"scores": last}
+            weights, named = torch.load(file, "cpu"), {"scores": last}
             yield Case(name, net, net, file, weights, few, read, named, layer, (X, kinds))
     if found := import_file("silero_vad", "tinygrad_model.py", "tinygrad", nn=None):
         net, file, y = (
@@ -147,7 +157,7 @@ def list_cases() -> Iterator[Case]:
             mels[row, :, 5 * k : 5 * k + 8] += 0.1 * torch.rand(160, 1)
         encoder, file = found.VoiceEncoder("cpu", False), found.folder / "pretrained.pt"
         voices = torch.stack([encoder(mels[y == k][:4]).mean(0) for k in range(5)]).detach()
-        net, few, weights = Speakers(encoder, voices), (mels[:12], y[:12]), torch.load(file)
+        net, few, weights = Speakers(encoder, voices), (mels[:12], y[:12]), torch.load(file, "cpu")
         weights, many = weights["model_state"], (mels, y)
         yield Case(
             *("Resemblyzer", net, encoder, file, weights, few, lambda out: out, {}), "encoder", many
