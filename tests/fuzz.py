@@ -408,9 +408,10 @@ def training() -> list[EntryPoint]:
         ),
         entry(
             "load_weights",
-            lambda model, path: nm.load_weights(model, path),
+            lambda model, path, strict: nm.load_weights(model, path, strict=strict),
             model=NET,
             path=FOLDER / "net.pt",
+            strict=True,
         ),
         entry(
             "save_weights",
