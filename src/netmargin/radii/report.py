@@ -26,7 +26,7 @@ class RobustnessReport(Record):
     upper_proved : bool
         Whether `upper` is proved as well: every input found, and every sample with both radii 0,
         is misclassified by more than rounding. Where nothing bounds the rounding of the net, as
-        with skip connections, they are misclassified in float64.
+        with products of activations, they are misclassified in float64.
     q : float64 array, (n,)
         The margins of the samples, in float64. A sample whose margin is not positive, but may be
         so in exact arithmetic, has no certificate and a small upper radius.
