@@ -16,8 +16,6 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
-from ..core.memory import require_memory
-
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Ridges among which leave-one-out errors choose; the kernel has diagonal 1. Best were 0.03 to 0.1
 on images with 10% wrong labels, and 1 on tables.
@@ -117,11 +115,6 @@ def predict_approximately(
     and of the 25 labels of MNIST that scored lowest 17 were those of centres, where 1 is to be
     expected.
     """
-    require_memory(
-        8 * len(features) * len(centres),
-        f"The search among {len(features):,} samples",
-        "Take a random part of them.",
-    )
     points = features[centres]
     root = _factor(laplace_kernel(points, points, scale), _JITTER)
     starts = range(0, len(features), _ROWS_AT_ONCE)

@@ -3,6 +3,7 @@
 import numpy as np
 from torch import nn
 
+from ..core.memory import require_memory
 from ..nets.arrays import Arrays
 from .groups import Groups, fill_a_grid, labels_differ, make_groups, read_groups
 from .images import shrink_images
@@ -41,6 +42,9 @@ def predict_left_out(
     0.9 for one and -0.1 for the others where that is easy; and the groups. Raises ArgumentError for
     `groups` that cannot be used.
     """
+    if (n := len(classes)) > EXACT_UP_TO:
+        what = f"The search among {n:,} samples"
+        require_memory(8 * n * CENTRES, what, "Take a random part of them.")
     small = shrink_images(samples.X)
     representations = list_representations(samples.X, small, model, seed)
     alone = near = sure = np.arange(len(classes))
