@@ -19,31 +19,14 @@ EPILOG = inputs.RECIPE_LIST
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: a saved net, data, and which problem."""
     inputs.add_saved_net(parser)
-    parser.add_argument(
-        "--norm",
-        choices=("global", "layers", "partial"),
-        default="global",
-        help="of which max-margin problem (default: global)",
-    )
-    parser.add_argument(
-        "--radius",
-        type=inputs.positive(float),
-        default=0.0,
-        help="take gradients from within this share of ||theta||, for nets on kinks",
-    )
-    parser.add_argument(
-        "--max-constraints",
-        type=inputs.positive(int),
-        default=2000,
-        metavar="K",
-        help="how many may take part (default: 2000)",
-    )
-    parser.add_argument(
-        "--out",
-        type=inputs.folder,
-        help=(
-            "folder for certificate.json, the trade-off curve and, for images, the support vectors"
-        ),
+    radius = "take gradients from within this share of ||theta||, for nets on kinks"
+    out = "folder for certificate.json, the trade-off curve and, for images, the support vectors"
+    inputs.add_options(
+        parser,
+        ("--norm", ("global", "layers", "partial"), "of which max-margin problem", "global"),
+        ("--radius", inputs.positive(float), radius, 0.0),
+        ("--max-constraints K", inputs.positive(int), "how many may take part", 2000),
+        ("--out", inputs.folder, out),
     )
     inputs.add_json(parser)
 

@@ -26,21 +26,37 @@ RECIPE_LIST = "recipes:\n" + "\n".join(
 )
 
 
+def add_options(parser: Any, *rows: tuple) -> None:
+    """Add options. A row: the name and the words that follow it, "..." where it may be repeated;
+    the type of these, their choices, or bool for a flag; the help; the default, if there is one.
+    """
+    for usage, kind, said, *default in rows:
+        name, *words = usage.split()
+        about: dict[str, Any] = {"action": "store_true"} if kind is bool else {}
+        if kind is not bool:
+            about["type" if callable(kind) else "choices"] = kind
+        if words[-1:] == ["..."]:
+            words.pop()
+            about |= {"action": "append", "default": []}
+            said += "; may be repeated"
+        if words:
+            about["metavar"] = words[0] if len(words) == 1 else tuple(words)
+        if len(words) > 1:
+            about["nargs"] = len(words)
+        if default:
+            about["default"] = default[0]
+            said += f" (default: {default[0]})"
+        parser.add_argument(name, help=said, **about)
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which net."""
-    parser.add_argument(
-        "--factory", help="your model as package.module:function, or the name of a recipe"
-    )
-    parser.add_argument(
-        "--bias",
-        choices=BIASES,
-        default="first",
-        help="which layers of a recipe's net have a bias (default: first)",
-    )
-    parser.add_argument(
-        "--scores",
-        type=lambda word: int(word) if word.lstrip("-").isdigit() else word,
-        help="key or index of the output that holds your model's scores, of several",
+    about_scores = "key or index of the output that holds your model's scores, of several"
+    add_options(
+        parser,
+        ("--factory", str, "your model as package.module:function, or the name of a recipe"),
+        ("--bias", BIASES, "which layers of a recipe's net have a bias", "first"),
+        ("--scores", lambda w: int(w) if w.lstrip("-").isdigit() else w, about_scores),
     )
 
 
@@ -54,36 +70,27 @@ def add_saved_net(parser: argparse.ArgumentParser, **weights: Any) -> None:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which samples, and which loss of them."""
-    parser.add_argument(
-        "--data", help=f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y"
-    )
-    parser.add_argument(
-        "--split",
-        choices=("train", "test"),
-        default="train",
-        help="part of a named data set (default: train)",
-    )
-    parser.add_argument("--limit", type=positive(int), help="class-balanced subset of this size")
-    parser.add_argument(
-        "--loss", choices=losses.BY_NAME, default="cross-entropy", help="default: cross-entropy"
+    add_options(
+        parser,
+        ("--data", str, f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y"),
+        ("--split", ("train", "test"), "part of a named data set", "train"),
+        ("--limit", positive(int), "class-balanced subset of this size"),
+        ("--loss", losses.BY_NAME, "whose margins are smoothed", "cross-entropy"),
     )
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
     """Add --json, which every verb has."""
-    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
+    add_options(parser, ("--json", bool, f"print {what} as JSON"))
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add --jobs and --cluster: who computes what can be computed side by side."""
-    workers = parser.add_mutually_exclusive_group()
-    workers.add_argument(
-        "--jobs", type=positive(int), metavar="N", help="processes (default: one for each core)"
-    )
-    workers.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="the workers of a Dask scheduler instead, such as tcp://localhost:8786",
+    dask = "the workers of a Dask scheduler instead, such as tcp://localhost:8786"
+    add_options(
+        parser.add_mutually_exclusive_group(),
+        ("--jobs N", positive(int), "processes (default: one for each core)"),
+        ("--cluster ADDRESS", str, dask),
     )
 
 

@@ -28,51 +28,29 @@ EPILOG = inputs.RECIPE_LIST
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: the folder of a run, its net and data where it does not name them."""
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder that train wrote")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the page (default: page.html in that folder)"
-    )
     inputs.add_model(parser)
     names = ", ".join(datasets.BY_NAME)
-    parser.add_argument(
-        "--data", help=f"training data, if not those of the run: {names}, or an .npz file"
+    data = f"training data, if not those of the run: {names}, or an .npz file"
+    heldout = (
+        f"held-out data: {names} (the test part), or an .npz file (default: the test part of the"
+        " data of the run, where it has one)"
     )
-    parser.add_argument("--limit", type=inputs.positive(int), help="class-balanced subset of them")
-    parser.add_argument(
-        "--heldout",
-        help=f"held-out data: {names} (the test part), or an .npz file (default: the test part of"
-        " the data of the run, where it has one)",
-    )
-    parser.add_argument(
-        "--compare",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="RUN",
-        help="the folder of another run, whose net is compared with this one; may be repeated",
-    )
-    parser.add_argument(
-        "--record",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a certificate, radii or a comparison that its method save wrote; may be repeated",
-    )
-    parser.add_argument(
-        "--radii",
-        type=inputs.positive(int),
-        metavar="N",
-        help="also proved and attacked radii of N held-out samples: seconds for small nets",
-    )
-    parser.add_argument(
-        "--certificate",
-        action="store_true",
-        help="also the samples that carry the decision: seconds for small nets, minutes for large",
-    )
-    parser.add_argument(
-        "--labels",
-        action="store_true",
-        help="also the training labels that may be wrong: seconds for some thousand samples",
+    compare = "the folder of another run, whose net is compared with this one"
+    record = "a certificate, radii or a comparison that its method save wrote"
+    radii = "also proved and attacked radii of N held-out samples: seconds for small nets"
+    carried = "also the samples that carry the decision: seconds for small nets, minutes for large"
+    labels = "also the training labels that may be wrong: seconds for some thousand samples"
+    inputs.add_options(
+        parser,
+        ("--out FILE", Path, "the page (default: page.html in that folder)"),
+        ("--data", str, data),
+        ("--limit", inputs.positive(int), "class-balanced subset of them"),
+        ("--heldout", str, heldout),
+        ("--compare RUN ...", Path, compare),
+        ("--record FILE ...", Path, record),
+        ("--radii N", inputs.positive(int), radii),
+        ("--certificate", bool, carried),
+        ("--labels", bool, labels),
     )
     inputs.add_json(parser, "the file and its size")
 

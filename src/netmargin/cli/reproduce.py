@@ -9,7 +9,7 @@ from ..core.files import make_folder
 from ..core.progress import say
 from ..core.records import Table
 from ..errors import ArgumentError, CheckpointError, NetmarginError
-from .inputs import add_json, add_workers, folder, require_writable
+from .inputs import add_json, add_options, add_workers, folder, require_writable
 from .printing import as_json
 
 HELP = "Figures and tables of the papers: compute, draw, write the numbers, and say what they show."
@@ -23,30 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="figures, such as chizat-bach/fig2d, papers, such as chizat-bach, or all",
     )
-    parser.add_argument(
-        "--scale",
-        choices=("smoke", "laptop", "paper"),
-        default="smoke",
-        help="seconds, minutes, or the paper's own settings",
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="ids, titles, minutes per scale, and the last run"
-    )
-    parser.add_argument("--check", action="store_true", help="fail if a finding is not reproduced")
     add_workers(parser)
-    parser.add_argument(
-        "--out",
-        type=folder,
-        default=Path("runs/reproduce"),
-        help="folder of all results (default: runs/reproduce)",
+    scales = ("smoke", "laptop", "paper")
+    add_options(
+        parser,
+        ("--scale", scales, "seconds, minutes, or the paper's own settings", "smoke"),
+        ("--list", bool, "ids, titles, minutes per scale, and the last run"),
+        ("--check", bool, "fail if a finding is not reproduced"),
+        ("--out", folder, "folder of all results", Path("runs/reproduce")),
+        ("--gallery FILE", Path, "write a page with all figures so far, like docs/gallery.md"),
+        ("--quiet", bool, "no progress line"),
     )
-    parser.add_argument(
-        "--gallery",
-        type=Path,
-        metavar="FILE",
-        help="write a page with all figures so far, like docs/gallery.md",
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
     add_json(parser, "what was found")
 
 

@@ -22,57 +22,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     several = "files with state dicts or checkpoints, such as one net at several times"
     inputs.add_saved_net(parser, nargs="+", help=several)
     parser.add_argument(
-        "--box",
-        nargs=2,
-        type=float,
-        metavar=("LOW", "HIGH"),
-        help="values that inputs may take, such as 0 1 for images (default: all)",
-    )
-    parser.add_argument(
         "--attacks",
         nargs="+",
         choices=ATTACKS,
         default=(OWN,),
         help=f"which to run (default: {OWN}, our own; the others need foolbox)",
     )
-    parser.add_argument("--certified-only", action="store_true", help="no attacks")
-    parser.add_argument(
-        "--carlini-wagner-steps",
-        type=inputs.positive(int),
-        default=300,
-        metavar="N",
-        help="default: 300",
+    box = "values that inputs may take, such as 0 1 for images (default: all)"
+    limit = "for the search of certificates of each file (default: none)"
+    inputs.add_options(
+        parser,
+        ("--box LOW HIGH", float, box),
+        ("--certified-only", bool, "no attacks"),
+        ("--carlini-wagner-steps N", inputs.positive(int), "of this attack", 300),
+        ("--effort", EFFORTS, "which certificates to try", "standard"),
+        ("--tol", inputs.positive(float), "share of a radius that may be left open", 1e-3),
+        ("--time-limit SECONDS", inputs.positive(float), limit),
+        ("--batch-size", inputs.positive(int), "samples attacked at once", 100),
+        ("--out", inputs.folder, "folder for results and curves"),
+        ("--quiet", bool, "no progress line"),
     )
-    parser.add_argument(
-        "--effort",
-        choices=EFFORTS,
-        default="standard",
-        help="which certificates to try (default: standard)",
-    )
-    parser.add_argument(
-        "--tol",
-        type=inputs.positive(float),
-        default=1e-3,
-        help="share of a radius that may be left open (default: 0.001)",
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=inputs.positive(float),
-        metavar="SECONDS",
-        help="for the search of certificates of each file (default: none)",
-    )
-    parser.add_argument(
-        "--batch-size",
-        type=inputs.positive(int),
-        default=100,
-        help="samples attacked at once (default: 100)",
-    )
-    parser.add_argument(
-        "--out",
-        type=inputs.folder,
-        help="folder for results and curves",
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
     inputs.add_json(parser)
 
 

@@ -27,45 +27,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", help="name of a recipe")
     inputs.add_model(parser)
     inputs.add_data(parser)
-    parser.add_argument(
-        "--until-log10-loss",
-        type=float,
-        metavar="X",
-        help="stop below this log10 of the mean loss, such as -40",
+    until = "stop below this log10 of the mean loss, such as -40"
+    epochs = "stop after N accepted epochs (default: 100 if no other rule is given)"
+    rate = "plain SGD with this rate instead of the loss-based rule"
+    out = "folder of the run (default: runs/NAME); a run that it holds is continued"
+    margins = "also keep every sample's margin after every epoch, for the search of wrong labels"
+    inputs.add_options(
+        parser,
+        ("--until-log10-loss X", float, until),
+        ("--epochs N", inputs.positive(int), epochs),
+        ("--constant-lr RATE", inputs.positive(float), rate),
+        ("--batch-size", inputs.positive(int), "default: that of the recipe, or 100"),
+        ("--seed", inputs.natural, "of initial weights and shuffling", 0),
+        ("--out", inputs.folder, out),
+        ("--record-margins", bool, margins),
+        ("--quiet", bool, "no progress line"),
     )
-    parser.add_argument(
-        "--epochs",
-        type=inputs.positive(int),
-        metavar="N",
-        help="stop after N accepted epochs (default: 100 if no other rule is given)",
-    )
-    parser.add_argument(
-        "--constant-lr",
-        type=inputs.positive(float),
-        metavar="RATE",
-        help="plain SGD with this rate instead of the loss-based rule",
-    )
-    parser.add_argument(
-        "--batch-size", type=inputs.positive(int), help="default: that of the recipe, or 100"
-    )
-    parser.add_argument(
-        "--seed",
-        type=inputs.natural,
-        default=0,
-        help="of initial weights and shuffling (default: 0)",
-    )
-    parser.add_argument(
-        "--out",
-        type=inputs.folder,
-        help="folder of the run (default: runs/NAME); a run that it holds is continued",
-    )
-    parser.add_argument(
-        "--record-margins",
-        action="store_true",
-        help="also keep the margin of every sample after every epoch, for the search of wrong"
-        " labels",
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
     inputs.add_json(parser)
 
 

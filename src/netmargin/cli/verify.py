@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..core.files import write_atomically
 from ..core.progress import say
-from .inputs import add_json, add_workers, natural, require_writable
+from .inputs import add_json, add_options, add_workers, natural, require_writable
 from .printing import as_json
 
 HELP = "Examine the claims of the papers: the ledger. Fails if one of them does."
@@ -20,19 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="claims, such as lyu-li/euler, or papers, such as lyu-li (default: all)",
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="few instances: one or two minutes for all claims"
-    )
-    parser.add_argument(
-        "--seed", type=natural, default=0, help="of the random instances (default: 0)"
-    )
-    parser.add_argument(
-        "--trial", type=natural, metavar="K", help="this trial alone, to repeat a violation"
-    )
     add_workers(parser)
-    parser.add_argument("--list", action="store_true", help="the claims and what they say")
-    parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write it as Markdown, like docs/ledger.md"
+    add_options(
+        parser,
+        ("--quick", bool, "few instances: one or two minutes for all claims"),
+        ("--seed", natural, "of the random instances", 0),
+        ("--trial K", natural, "this trial alone, to repeat a violation"),
+        ("--list", bool, "the claims and what they say"),
+        ("--markdown FILE", Path, "write it as Markdown, like docs/ledger.md"),
     )
     add_json(parser, "the ledger")
 
