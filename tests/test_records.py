@@ -16,6 +16,7 @@ INTERNAL = {  # never returned by a public function
     "netmargin.homogeneity.degree.Constraint",
     "netmargin.homogeneity.degree.Unknown",
     "netmargin.kkt.constraint_subset.ConstraintSubset",
+    "netmargin.label_errors.groups.Groups",
     "netmargin.solvers.columns.engine.Ending",
     "netmargin.solvers.columns.options.Options",
     "netmargin.solvers.columns.master.Constraints",
