@@ -1,11 +1,15 @@
-"""A mode that makes chosen epsilons of a forward pass in float64 negligible."""
+"""A mode that runs a forward pass in float64, with chosen epsilons made negligible."""
 
 from functools import cache
 
 import torch
+from torch import Tensor
 
-from ..nets.float64_mode import Float64Mode
+from ..nets.eager_mode import EagerMode
 from .modes import ModulePath
+
+ROUGH = (torch.float16, torch.bfloat16)
+"""The floating types whose rounding is named in an answer: they keep about three digits or two."""
 
 _NEGLIGIBLE = 1e-300
 """Value of an epsilon that is made negligible: not 0, which may divide by 0, and far below the
@@ -17,8 +21,10 @@ be rounded to half precision, which is off by less.
 """
 
 
-class NegligibleEpsilons(Float64Mode):
-    """A mode in which chosen epsilons are negligible beside what float64 computes.
+class Float64Mode(EagerMode):
+    """A mode that computes in float64 whatever the types of weights, constants and casts.
+
+    Other than casts that follow a copy, it sees the epsilons inside of torch's own functions.
 
     path : tells which module runs.
     neglected : pairs of the path of a module and a number. Such arguments called eps, and such
@@ -34,11 +40,28 @@ class NegligibleEpsilons(Float64Mode):
         precision: float,
         rounding: bool,
     ):
-        super().__init__(rounding)
-        self._path, self._neglected, self._precision = path, neglected, precision
+        super().__init__()
+        self._path, self._neglected = path, neglected
+        self._precision, self._rounding = precision, rounding
 
-    def change_arguments(self, func, args: list, kwargs: dict) -> None:
-        """Replace epsilons among the arguments of an operation."""
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Run one operation in float64."""
+        in_place = func._schema.is_mutable
+        args = list(args) if in_place else [_to_float64(a) for a in args]
+        kwargs = dict(kwargs or {})
+        asked = kwargs.get("dtype")
+        if asked in (torch.float32, *ROUGH):
+            kwargs["dtype"] = torch.float64  # a cast would round
+        self._set_epsilons(func, args, kwargs)
+        result = func(*args, **kwargs)
+        if in_place or func.is_view:  # these must return the tensor that they were given
+            return result
+        if asked in ROUGH and self._rounding and isinstance(result, Tensor):
+            result = result.to(asked)
+        return _to_float64(result)
+
+    def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
+        """Replace epsilons among the arguments of an operation, in place."""
         for index, name in _find_epsilons(func):
             given = args[index] if index < len(args) else kwargs.get(name)
             # Without one, normalizations take the precision of the type.
@@ -65,3 +88,12 @@ def _find_epsilons(func) -> tuple[tuple[int, str], ...]:
     """Where the arguments of an operation that are called eps stand, and their names."""
     arguments = enumerate(func._schema.arguments)
     return tuple((i, a.name) for i, a in arguments if a.name in ("eps", "epsilon"))
+
+
+def _to_float64(value):
+    """Convert the floating tensors in nested lists and tuples."""
+    if isinstance(value, Tensor):
+        return value.to(torch.float64) if value.is_floating_point() else value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_to_float64(v) for v in value)
+    return value

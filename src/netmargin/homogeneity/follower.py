@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from ..nets.float64_mode import EagerMode
+from ..nets.eager_mode import EagerMode
 from .degree import CONSTANT, AnyDegree, Unknown, scale_degree
 from .modes import Escapes, list_tensors, list_written_tensors
 from .observation import observe_exponents

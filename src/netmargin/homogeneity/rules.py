@@ -6,8 +6,8 @@ To teach netmargin a new operation, add a rule here, or register one with `rule`
 import torch
 from torch import Tensor
 
-from ..nets.float64_mode import ROUGH
 from .degree import CONSTANT, ZERO, AnyDegree, add_degrees, scale_degree
+from .float64_mode import ROUGH
 from .registry import rule
 from .trace import Trace
 

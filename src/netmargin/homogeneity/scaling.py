@@ -19,7 +19,7 @@ from ..nets.named_inputs import map_floating
 from ..nets.score_outputs import zero_absent
 from ..nets.whole_tensors import euclidean_norm
 from .degree import Degree, Epsilon
-from .float64_mode import NegligibleEpsilons
+from .float64_mode import Float64Mode
 from .modes import ModulePath
 from .observation import read_exponent
 
@@ -109,9 +109,7 @@ class ScalingProbe:
             )
         # Hooks cost time; only epsilons are told apart by their module.
         following = self._path.following(self._model) if self._neglected else nullcontext()
-        in_float64 = NegligibleEpsilons(
-            self._path, self._neglected, self._precision, self._rounding
-        )
+        in_float64 = Float64Mode(self._path, self._neglected, self._precision, self._rounding)
         mode = in_float64 if self._double else nullcontext()
         # In place and back: copies of millions of weights would cost more than the forward pass.
         for name, factor in factors.items():
@@ -119,8 +117,7 @@ class ScalingProbe:
         try:
             with torch.no_grad(), torch.random.fork_rng(), following, mode:
                 torch.manual_seed(self._seed)
-                found = call_with(self._model, {**self._parameters, **buffers}, self._x)
-                return zero_absent(found)
+                return zero_absent(call_with(self._model, self._parameters | buffers, self._x))
         finally:
             for name, factor in factors.items():
                 self._parameters[name].mul_(1 / factor)

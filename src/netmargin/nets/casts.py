@@ -35,7 +35,7 @@ def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractConte
     if not any(_MARK in vars(part) for part in (net, *wrapped) if isinstance(part, nn.Module)):
         return nullcontext()
     own = (p.dtype for p in net.parameters() if p.is_floating_point())
-    return _Casts(dtype or next(own, torch.float64))
+    return CastsTo(dtype or next(own, torch.float64))
 
 
 def _may_cast(module: nn.Module) -> bool:
@@ -44,7 +44,7 @@ def _may_cast(module: nn.Module) -> bool:
     return bool(hooked) or not type(module).__module__.startswith("torch.nn.modules.")
 
 
-class _Casts(TorchFunctionMode):
+class CastsTo(TorchFunctionMode):
     """A mode in which casts between floating types, and new floating tensors, have one type."""
 
     def __init__(self, dtype: torch.dtype):

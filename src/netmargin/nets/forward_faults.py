@@ -12,7 +12,8 @@ from torch.utils._pytree import tree_leaves
 
 from ..errors import ModelError, NetmarginError
 from .advice import explain_forward_errors
-from .float64_mode import EagerMode, Float64Mode
+from .casts import CastsTo
+from .eager_mode import EagerMode
 from .model import call_with, scores
 from .named_inputs import map_floating
 
@@ -150,7 +151,7 @@ def scoring_in_float64(model: nn.Module) -> Callable[[Any], Tensor]:
     exact = {n: t.detach().to(torch.float64, copy=True) for n, t in named if t.is_floating_point()}
 
     def score(x: Any) -> Tensor:
-        with explain_forward_errors(x), Float64Mode():
+        with explain_forward_errors(x), CastsTo(torch.float64):
             return call_with(model, exact, x)
 
     return score

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..core import logspace
+from .eager_mode import EagerMode
 from .model import call_net, require_scores_before_sigmoid
 from .score_outputs import tensor_of_scores
 
@@ -89,7 +89,7 @@ def _find_last(model: nn.Module, x: Any) -> str:
     """What the operation is called that computed the scores; "" if it is another one."""
     made: dict[int, tuple[Tensor, str]] = {}
 
-    class Watched(TorchDispatchMode):
+    class Watched(EagerMode):
         """Keeps what the operations return, so that no later tensor takes over their memory."""
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -171,14 +171,7 @@ def _list_tensors(outputs: Any, path: tuple = (), code: str = "") -> Iterator[Pa
     if isinstance(outputs, Tensor):
         yield Part(path, code, outputs)
         return
-    fields = (
-        [field.name for field in dataclasses.fields(outputs)]
-        if dataclasses.is_dataclass(outputs)
-        else []
-    )
-    fields = fields or list(getattr(outputs, "_fields", ()))  # of named tuples
-    if not fields and isinstance(getattr(outputs, "logits", None), Tensor):
-        fields = list(getattr(outputs, "_fields", ()))  # of named tuples
+    fields = list(getattr(outputs, "_fields", ()))  # of named tuples
     if dataclasses.is_dataclass(outputs):
         fields = [field.name for field in dataclasses.fields(outputs)]
     if not fields and isinstance(getattr(outputs, "logits", None), Tensor):
