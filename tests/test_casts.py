@@ -46,6 +46,8 @@ FORMS = {
     "new": lambda net, x: net.layers(x + torch.zeros(5, dtype=torch.float32)),
     "sum": lambda net, x: net.layers(x) + 0 * x.sum(-1, keepdim=True, dtype=torch.float32),
     "no_buffer": lambda net, x: net.layers[1:](hidden(net, x) @ net.one),
+    "no_buffer_first": lambda net, x: net.layers(x @ torch.eye(5, dtype=torch.float32)),
+    "numpy": lambda net, x: net.layers(x - torch.from_numpy(np.zeros(5, np.float32))),
 }
 
 
@@ -91,7 +93,7 @@ def test_casts_change_nothing_in_float64(form):
 
 @pytest.mark.slow_cases("half", "mask")
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("form", ["float", "half", "mask"])
+@pytest.mark.parametrize("form", ["float", "half", "mask", "no_buffer_first", "numpy"])
 def test_every_function_takes_nets_that_cast(form, function):
     found, expected = FUNCTIONS[function](Cast(FORMS[form])), FUNCTIONS[function](Cast())
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

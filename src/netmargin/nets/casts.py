@@ -76,7 +76,8 @@ class CastsTo(TorchFunctionMode):
 
 @cache  # asked at every operation
 def _writes(func: Any) -> bool:
-    """Whether a function writes to its first argument, or reads its bits as another type."""
+    """Whether a function writes to its first argument, or reads its memory as it is."""
     name = getattr(func, "__name__", "")
     in_place = name.endswith("_") and not name.endswith("__")
-    return in_place or name.startswith("__i") or name in ("__set__", "__setitem__", "view")
+    kept = ("__set__", "__setitem__", "untyped_storage", "view")
+    return in_place or name.startswith("__i") or name in kept

@@ -138,7 +138,9 @@ def _read_value(argument: Any) -> Any:
     """A constant, the tensor of a parameter, moved at most, or None for any other node."""
     if not isinstance(argument, fx.Node):
         return argument
-    return argument.meta["value"] if _is_constant(argument) else None
+    value = argument.meta["value"] if _is_constant(argument) else None
+    # Tensors that are no parameters have kept their type, and casts follow in the net alone.
+    return value.double() if isinstance(value, Tensor) else value
 
 
 def _is_constant(node: fx.Node) -> bool:
