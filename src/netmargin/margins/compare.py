@@ -86,12 +86,8 @@ def compare(
         Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True
         Whether to show which net is measured, as they come.
-    within : int or None, default None
-        How many classes an answer may be off and be nearly right, as for `measure`.
-    groups : dict of str to list, or None, default None
-        Classes that are nearly right for each other, as for `measure`.
-    scores : str, int, tuple, function or None, default None
-        Which output of a net is its scores, as for `measure`.
+    within, groups, scores : optional
+        Which answers are nearly right, and which output of a net is its scores, as for `measure`.
 
     Returns
     -------

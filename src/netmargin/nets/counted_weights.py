@@ -26,17 +26,22 @@ def find_masks(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
                 yield whole, mask
 
 
-def hold_frozen_weights(twin: nn.Module, lacking: str) -> list[str]:
-    """Make frozen parameters of a copy buffers: theta is what is trained, in all that follows.
-
-    Returns their names. Raises ModelError where all are frozen, so that there is what is `lacking`.
-    """
-    frozen = [name for name, p in twin.named_parameters() if not p.requires_grad]
-    if len(frozen) == len(list(twin.parameters())):
+def require_trained_weights(model: nn.Module, lacking: str) -> None:
+    """Raise ModelError where all parameters are frozen, so that there is what is `lacking`."""
+    if not any(p.requires_grad for p in model.parameters()):
         raise ModelError(
             f"No parameter of the model requires a gradient, so there is {lacking}. Unfreeze some:"
             " model.requires_grad_(True)."
         )
+
+
+def hold_frozen_weights(twin: nn.Module, lacking: str) -> list[str]:
+    """Make frozen parameters of a copy buffers: theta is what is trained, in all that follows.
+
+    Returns their names. Raises what `require_trained_weights` raises.
+    """
+    require_trained_weights(twin, lacking)
+    frozen = [name for name, p in twin.named_parameters() if not p.requires_grad]
     for module in twin.modules():
         for name, parameter in list(module._parameters.items()):
             if parameter is not None and not parameter.requires_grad:

@@ -79,13 +79,32 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
 
 
 def count_outputs(model: nn.Module, x: Any) -> int:
-    """The number of outputs of a net, of two samples: with batch statistics it has none of one.
-
-    Raises what `scores` and `require_scores_before_sigmoid` raise.
+    """The number of outputs of a net. Raises what `scores` and `require_scores_before_sigmoid`
+    raise.
     """
-    found = scores(model, x[:2])
-    require_scores_before_sigmoid(model, x, found)
-    return found.shape[1]
+    return _score_two(model, x).shape[1]
+
+
+def require_differentiable(model: nn.Module, x: Any) -> int:
+    """The number of outputs of a net, which are seen to have derivatives in its parameters.
+
+    Raises ModelError where there are none, though a parameter requires a gradient.
+    """
+    with torch.enable_grad():
+        outputs = _score_two(model, x)
+    if not outputs.requires_grad and any(p.requires_grad for p in model.parameters()):
+        raise ModelError(
+            "The model's outputs have no derivative in its parameters. Remove .detach(), .data,"
+            " torch.no_grad() and detours over numpy from its forward."
+        )
+    return outputs.shape[1]
+
+
+def _score_two(model: nn.Module, x: Any) -> Tensor:
+    """The scores of two samples: with batch statistics a net has none of one."""
+    outputs = scores(model, x[:2])
+    require_scores_before_sigmoid(model, x[:2], outputs)
+    return outputs
 
 
 def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> None:
@@ -111,29 +130,6 @@ def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> No
                 "said": "log odds: what goes into the sigmoid in which the net ends",
             },
         )
-
-
-def require_differentiable(model: nn.Module, x: Any, frozen: str = "") -> int:
-    """The number of outputs of a net, which are seen to have derivatives in its parameters.
-
-    Two samples are looked at, as a net with batch statistics has no outputs of one. Raises
-    ModelError where there are none, though a parameter requires a gradient; and where none does, if
-    `frozen` says what there is then.
-    """
-    trained = any(p.requires_grad for p in model.parameters())
-    if frozen and not trained:
-        raise ModelError(
-            f"No parameter of the model requires a gradient, so there is {frozen}. Unfreeze some."
-        )
-    with torch.enable_grad():
-        outputs = scores(model, x[:2])
-        require_scores_before_sigmoid(model, x[:2], outputs.detach())
-    if not outputs.requires_grad and trained:
-        raise ModelError(
-            "The model's outputs have no derivative in its parameters. Remove .detach(), .data,"
-            " torch.no_grad() and detours over numpy from its forward."
-        )
-    return outputs.shape[1]
 
 
 def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:

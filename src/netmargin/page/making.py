@@ -117,12 +117,8 @@ def page(
     texts : sequence of str, pair of them, or None, default None
         The texts of the samples, where the inputs are tokens: those of `data`, or with held-out
         data the pair of those of `data` and of `heldout`.
-    within : int or None, default None
-        How many classes an answer may be off and be nearly right, as for `measure`.
-    groups : dict of str to list, or None, default None
-        Classes that are nearly right for each other, as for `measure`.
-    scores : str, int, tuple, function or None, default None
-        Which output of a net is its scores, as for `measure`.
+    within, groups, scores : optional
+        Which answers are nearly right, and which output of a net is its scores, as for `measure`.
 
     Returns
     -------

@@ -18,6 +18,7 @@ from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
+from ..nets.counted_weights import require_trained_weights
 from ..nets.data import batches
 from ..nets.forward_faults import find_faults
 from ..nets.labels import Labels
@@ -68,7 +69,8 @@ class Run:
     def begin(self, first: Any, saved: dict | None) -> None:
         """Start anew, or from a saved state, with the inputs of the first batch."""
         with in_mode(self.model, training=False):
-            self.outputs = require_differentiable(self.model, first, "nothing to train")
+            require_trained_weights(self.model, "nothing to train")
+            self.outputs = require_differentiable(self.model, first)
             self.homogeneity = analyse_and_warn(self.model, first)
         _check_classes(self.data, self.outputs)
         if saved is None:
