@@ -20,7 +20,7 @@ from ..training import fingerprint, read_sample_margins
 from .calibration import bound_share_wrong, draw_flips, score_labels
 from .epochs import add_early_margins
 from .evidence import find_wrong
-from .groups import number_equal_rows
+from .groups import find_repeated, number_equal_rows
 from .predicting import predict_left_out
 from .report import LabelErrors
 
@@ -136,6 +136,7 @@ def label_errors(
     if margins is not None:
         ranking, said = add_early_margins(given, margins, float((given > 0).mean()))
         basis += said
+    conflicts = (some for some in find_repeated(equal) if np.ptp(classes[some]))
     units = together.units
     rng = np.random.default_rng(seed)
     flipped = draw_flips(table[units], classes[units], rng)
@@ -153,7 +154,7 @@ def label_errors(
         share=share,
         at_most=min(1.0, max(share, at_most)),
         basis=basis,
-        conflicts=_find_conflicts(equal, classes),
+        conflicts=tuple(tuple(some.tolist()) for some in conflicts),
         class_names=names.names,
         groups=torch.from_numpy(together.of),
         copies=together.describe(),
@@ -192,10 +193,3 @@ def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray,
             " samples of at least two classes."
         )
     return values, classes
-
-
-def _find_conflicts(equal: np.ndarray, classes: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    """Groups of equal samples that do not all have the same label, as tuples of indices."""
-    order = np.argsort(equal, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(equal[order])) + 1)
-    return tuple(tuple(part.tolist()) for part in parts if len(np.unique(classes[part])) > 1)

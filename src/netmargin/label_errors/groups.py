@@ -12,10 +12,11 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import torch
+from scipy.spatial.distance import pdist
 from torch import Tensor
 
 from ..errors import ArgumentError
+from .images import flatten_rows, take
 
 _COMPARED_ROWS, _COMPARED_COLUMNS = 1000, 256
 """Rows and columns whose values are compared, of a table that may fill a grid: .1 s."""
@@ -54,10 +55,7 @@ class Groups:
 
     def together(self, rows: np.ndarray | None = None) -> list[np.ndarray]:
         """The positions in `rows`, or in some of them, of each group that has several there."""
-        groups = self.of[self.rows if rows is None else self.rows[rows]]
-        order = np.argsort(groups, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-        return [part for part in parts if len(part) > 1]
+        return find_repeated(self.of[self.rows if rows is None else self.rows[rows]])
 
     def merge(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The weight of each row, (m,), and the mean value of its samples, (m, C)."""
@@ -70,12 +68,13 @@ class Groups:
         """How many groups have several members: a sentence, or ""."""
         sizes = np.bincount(self.of)
         sizes = sizes[sizes > 1]
+        if not len(sizes):
+            return ""
         kind = "samples, as given" if self.given else "equal or nearly equal samples"
-        said = (
+        return (
             f"{len(sizes)} group(s) of {kind}, {sizes.sum()} of {len(self.of)}: each is left out"
             " whole, as a wrong label that occurs twice would vouch for itself."
         )
-        return said if len(sizes) else ""
 
 
 def make_groups(
@@ -93,13 +92,17 @@ def make_groups(
     return Groups(of, rows, row_of, weights, rows if apart else _number(of)[1], given)
 
 
+def find_repeated(numbers: np.ndarray) -> list[np.ndarray]:
+    """The places of each number that occurs several times."""
+    order = np.argsort(numbers, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+    return [part for part in parts if len(part) > 1]
+
+
 def number_equal_rows(X: Tensor) -> np.ndarray:
     """A number for each sample, (n,), by first occurrence: the same for equal ones."""
-    flat = X.detach().cpu().reshape(len(X), -1)
-    if flat.dtype != torch.float64:
-        flat = flat.float()  # numpy has no bfloat16
     # Adding zero makes negative zeros positive.
-    rows = (hashlib.blake2b((row.numpy() + 0.0).data, digest_size=16).digest() for row in flat)
+    rows = (hashlib.blake2b((row + 0.0).data, digest_size=16).digest() for row in flatten_rows(X))
     return _number(list(rows))[0]
 
 
@@ -121,25 +124,18 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     """Whether so many rows differ in few columns that others may be equal by chance."""
     n = len(X)
     drawn = np.random.default_rng(0).permutation(n)[:_COMPARED_ROWS]
-    some = X.detach().cpu().reshape(n, -1)[torch.from_numpy(drawn)]
-    rows = (some if some.dtype == torch.float64 else some.float()).numpy()
+    rows = flatten_rows(take(X, drawn))
     varied = np.not_equal(rows, np.roll(rows, 1, axis=0)).sum(axis=0)
     columns = np.argsort(-varied, kind="stable")[:_COMPARED_COLUMNS]
-    columns = columns[varied[columns] > 0]
-    sizes = np.bincount(equal)
-    copies = (sizes * (sizes - 1) / 2).sum() * (len(rows) / n) ** 2
-    unlike = np.zeros((len(rows), len(rows)), dtype=np.uint16)
-    agreeing = []
-    for column in rows.T[columns]:
-        differs = np.not_equal(column[:, None], column)
-        unlike += differs
-        agreeing.append((differs.size - len(rows) - differs.sum()) / 2)
-    count = np.bincount(unlike[np.triu_indices(len(rows), 1)], minlength=1)
-    numbers = np.flatnonzero(count[1:]) + 1
-    if not len(numbers):
+    rows = rows[:, columns[varied[columns] > 0]]
+    if not rows.size:
         return True
+    copies = _count_pairs(equal) * (len(rows) / n) ** 2
+    count = np.bincount(np.rint(pdist(rows, "hamming") * rows.shape[1]).astype(int))
+    numbers = np.flatnonzero(count[1:]) + 1
     # Equal by chance are rows that are often equal but for few columns, and in each of several.
-    if numbers[0] > _FEW_COLUMNS or (len(columns) > 1 and min(agreeing) - count[0] <= copies):
+    several = rows.shape[1] > 1 and min(map(_count_pairs, rows.T)) - count[0] <= copies
+    if numbers[0] > _FEW_COLUMNS or several:
         return False
     next_count = count[numbers[1]] if len(numbers) > 1 else 0
     return copies * next_count <= _COPIES_ABOVE * count[numbers[0]] ** 2

@@ -1,6 +1,7 @@
 """Images as small as their patches need: time and memory grow with the sixth power of the side."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -36,6 +37,21 @@ def open_images(X: Tensor) -> Tensor | None:
 def take(X: Tensor, index: np.ndarray) -> Tensor:
     """Some of the samples; without a copy where it is all of them."""
     return X if len(index) == len(X) else X[torch.from_numpy(index)]
+
+
+def flatten_rows(X: Tensor) -> np.ndarray:
+    """The numbers of each sample in a row; float32 where they are no float64."""
+    flat = X.detach().cpu().reshape(len(X), -1)
+    return (flat if flat.dtype == torch.float64 else flat.float()).numpy()
+
+
+def scale_samples(change: Callable[[np.ndarray], None], X: Tensor) -> np.ndarray:
+    """The numbers of each sample in a row, float32, of largest size 1, and changed in place."""
+    rows = flatten_rows(X).astype(np.float64)
+    # Squares of 1e200 would be infinite.
+    rows = (rows / (np.abs(rows).max() or 1.0)).astype(np.float32)
+    change(rows)
+    return rows
 
 
 def _shrink(images: Tensor) -> Tensor:

@@ -1,11 +1,8 @@
 """What all other samples predict for each one: kernel ridge regression in closed form.
 
-Y holds 0.9 in the column of the given label and -0.1 elsewhere. With A = K + ridge I, the
-prediction for sample n of the regression that never saw sample n is Y_n - (A^-1 Y)_n / (A^-1)_nn,
-exactly and for all n at once. Labels enter through Y alone.
-
-Samples have weights W, A = K + ridge W^-1. Those of a group G are left out together: of the
-regression that saw none of them the predictions are Y_G - ((A^-1)_GG)^-1 (A^-1 Y)_G.
+Y holds 0.9 in the column of the given label and -0.1 elsewhere, and W the weights of samples. With
+A = K + ridge W^-1, the predictions for a group G of samples of the regression that saw none of them
+are Y_G - ((A^-1)_GG)^-1 (A^-1 Y)_G, exactly and for all groups at once; a sample is a group of one.
 
 Source: Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, Section 5.4.2 (the
 same formula for Gaussian processes).
@@ -32,9 +29,7 @@ _JITTER = 1e-10
 
 def encode_labels(classes: np.ndarray, count: int) -> np.ndarray:
     """The targets Y, shape (n, count): 0.9 for the class of each sample, -0.1 for the others."""
-    Y = np.full((len(classes), count), -0.1)
-    Y[np.arange(len(classes)), classes] = 0.9
-    return Y
+    return np.eye(count)[classes] - 0.1
 
 
 def median_distance(features: np.ndarray) -> float:
@@ -57,18 +52,13 @@ def squared_errors(
 
     All of them share one decomposition of K, which is why they are compared on few samples only.
     """
-    root = np.sqrt(weights)[:, None]
-    values, vectors = np.linalg.eigh(root * K * root.T)
-    vectors *= root
-    projected = vectors.T @ Y
+    heavy = np.sqrt(weights)[:, None]
+    values, vectors = np.linalg.eigh(heavy * K * heavy.T)
+    vectors *= heavy
     errors = []
     for ridge in RIDGES:
-        shrink = 1 / (np.maximum(values, 0) + ridge)
-        solved = vectors @ (shrink[:, None] * projected)
-        residual = solved / (np.square(vectors) @ shrink)[:, None]
-        for rows in together:
-            block = (vectors[rows] * shrink) @ vectors[rows].T
-            residual[rows] = np.linalg.solve(block, solved[rows])
+        root = vectors / np.sqrt(np.maximum(values, 0) + ridge)
+        residual = _leave_out(root.T, Y, together)
         errors.append(np.average(np.square(residual).mean(axis=1), weights=weights))
     return np.array(errors)
 
@@ -85,16 +75,19 @@ def predict_exactly(
     weights : of each sample, (n,). together : the samples of each group of more than one. K is
     overwritten.
     """
-    factor = _factor(K, ridge / weights)
     # Of A^-1 = L^-T L^-1 some blocks and the products with Y are needed, which L^-1 gives.
-    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    diagonal = np.einsum("ij,ij->j", inverse, inverse)
-    solved = inverse.T @ (inverse @ Y)
-    found = Y - solved / diagonal[:, None]
+    inverse, _ = lapack.dtrtri(_factor(K, ridge / weights), lower=1, overwrite_c=1)
+    return Y - _leave_out(inverse, Y, together)
+
+
+def _leave_out(root: np.ndarray, Y: np.ndarray, together: Sequence[np.ndarray]) -> np.ndarray:
+    """((A^-1)_GG)^-1 (A^-1 Y)_G of each group G, where A^-1 is the product of root' and root."""
+    solved = root.T @ (root @ Y)
+    residual = solved / np.einsum("ij,ij->j", root, root)[:, None]
     for rows in together:
-        columns = inverse[:, rows]
-        found[rows] = Y[rows] - np.linalg.solve(columns.T @ columns, solved[rows])
-    return found
+        columns = root[:, rows]
+        residual[rows] = np.linalg.solve(columns.T @ columns, solved[rows])
+    return residual
 
 
 def predict_approximately(
@@ -108,47 +101,48 @@ def predict_approximately(
 ) -> np.ndarray:
     """Predictions as of `predict_exactly`, shape (n, C), of the regression on some centres.
 
-    The kernel is replaced by K_nm K_mm^-1 K_mn over m centres. That regression is a linear one in m
-    features, whose predictions without a group are exact (`_leave_out`). In float64 throughout: in
-    float32 they lose their digits. A sample that is a centre is left out as a centre as well: with
-    its own column of the kernel left to it, a centre is where the other samples extrapolate most,
-    and of the 25 labels of MNIST that scored lowest 17 were those of centres, where 1 is to be
-    expected.
+    The kernel is replaced by K_nm K_mm^-1 K_mn over m centres: a linear regression in m features
+    phi, whose errors E without a group are (I - H)^-1 times those of the fit, H = phi G^-1 phi' and
+    G the regularized Gram matrix; phi and E are multiplied by roots of weights. In float64
+    throughout: in float32 they lose their digits.
+
+    A sample that is a centre is left out as a centre as well: with its own column of the kernel
+    left to it, a centre is where the other samples extrapolate most, and of the 25 labels of MNIST
+    that scored lowest 17 were those of centres, where 1 is to be expected. Without centre j the
+    weights w of the features are orthogonal to u = L^-1 e_j, L the root of the kernel of the
+    centres. With U the u of a group's centres and q = phi G^-1 U, that moves its errors by
+
+        - (I - H)^-1 q (U' G^-1 U + q' (I - H)^-1 q)^-1 (U' w + q' E).
     """
     points = features[centres]
     root = _factor(laplace_kernel(points, points, scale), _JITTER)
-    starts = range(0, len(features), _ROWS_AT_ONCE)
-    gram, projected = np.zeros_like(root), np.zeros((len(root), Y.shape[1]))
+    heavy = np.sqrt(weights)[:, None]
     mapped = np.empty((len(features), len(root)))
-    for start in starts:
-        part = slice(start, start + _ROWS_AT_ONCE)
+    parts = [slice(n, n + _ROWS_AT_ONCE) for n in range(0, len(features), _ROWS_AT_ONCE)]
+    for part in parts:
         block = laplace_kernel(points, features[part], scale)
-        mapped[part] = solve_triangular(
-            root, block, lower=True, overwrite_b=True, check_finite=False
-        ).T
-        # Of a matrix and its own transpose BLAS computes one half.
-        weighted = np.sqrt(weights[part, None]) * mapped[part]
-        gram += weighted.T @ weighted
-        projected += mapped[part].T @ (weights[part, None] * Y[part])
-    factor = _factor(gram, ridge)
-    fit = solve_triangular(factor, projected, lower=True)
-    own = solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
-    own = solve_triangular(factor, own, lower=True, overwrite_b=True, check_finite=False)
-    column = np.full(len(features), -1)
-    column[centres] = np.arange(len(centres))
-    found = np.empty_like(Y)
-    for start in starts:
-        part = slice(start, start + _ROWS_AT_ONCE)
-        half = solve_triangular(factor, mapped[part].T, lower=True, check_finite=False)
-        mapped[part] = half.T
-        leverage = np.square(half).sum(axis=0)[:, None]
-        error = (half.T @ fit - Y[part]) / (1 - weights[part, None] * leverage)
-        found[part] = Y[part] + error
-    singles = np.setdiff1d(centres, np.concatenate([[], *together]).astype(int))
+        mapped[part] = heavy[part] * _solve(root, block).T
+    factor = _factor(mapped.T @ mapped, ridge)
+    # From here on w, U and phi are multiplied by the inverse of the Cholesky factor of G.
+    fit = _solve(factor, mapped.T @ (heavy * Y))
+    own = _solve(factor, _solve(root, np.eye(len(root))))
+    for part in parts:
+        mapped[part] = _solve(factor, mapped[part].T).T
+    errors = mapped @ fit - heavy * Y
+    singles = np.setdiff1d(centres, [row for rows in together for row in rows])
+    found = errors / (1 - np.einsum("ij,ij->i", mapped, mapped))[:, None]
     for rows in [*singles[:, None], *together]:
-        own_columns = own[:, column[rows][column[rows] >= 0]]
-        found[rows] = _leave_out(mapped[rows], own_columns, fit, Y[rows], weights[rows])
-    return found
+        phi, U = mapped[rows], own[:, np.isin(centres, rows)]
+        q, system = phi @ U, np.eye(len(rows)) - phi @ phi.T
+        error, moved = np.linalg.solve(system, errors[rows]), np.linalg.solve(system, q)
+        pull = np.linalg.solve(U.T @ U + q.T @ moved, U.T @ fit + q.T @ error)
+        found[rows] = error - moved @ pull
+    return Y + found / heavy
+
+
+def _solve(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The product of the inverse of a lower triangle and B, which changes."""
+    return solve_triangular(factor, B, lower=True, overwrite_b=True, check_finite=False)
 
 
 def _factor(K: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
@@ -162,31 +156,6 @@ def _factor(K: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
         if not np.all(ridge < len(K)):  # numbers that are none
             raise
         return _factor(K, 10 * ridge)
-
-
-def _leave_out(
-    half: np.ndarray, own: np.ndarray, fit: np.ndarray, Y: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Predictions for a group by the regression without it as samples and as centres.
-
-    With G the regularized Gram matrix, phi the features of the group and H = phi G^-1 phi', the
-    errors of the fit become M (fit - Y), M = (I - H W)^-1. Leaving centre j out means w . u = 0 for
-    the weights w of the features, with u = L^-1 e_j and L the root of the kernel of the centres.
-    With U the u of the group's centres and q = phi G^-1 U, these constraints move errors E by
-
-        - M q (U' G^-1 U + q' W M q)^-1 (U' w + q' W E).
-
-    half, own, fit : features, (g, m), the U, (m, c), and products of features and targets, (m, C),
-    all multiplied by the inverse of the lower Cholesky factor of G.
-    """
-    system = np.eye(len(half)) - half @ half.T * weights
-    error = np.linalg.solve(system, half @ fit - Y)
-    if own.shape[1]:
-        shared = half @ own
-        moved, weighted = np.linalg.solve(system, shared), weights * shared.T
-        curvature = own.T @ own + weighted @ moved
-        error -= moved @ np.linalg.solve(curvature, own.T @ fit + weighted @ error)
-    return Y + error
 
 
 def _distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:

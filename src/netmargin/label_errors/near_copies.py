@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from .images import open_images, take
+from .images import open_images, scale_samples, take
 from .patches import scale_rows, standardize
 
 _NEIGHBOURS = 10
@@ -61,13 +61,8 @@ def _outline_samples(X: Tensor) -> Iterator[np.ndarray]:
     """
     images = open_images(X)
     if images is None:
-        flat = X.detach().cpu().reshape(len(X), -1).double()
-        rows = (flat / (flat.abs().max() or 1.0)).float().numpy()
-        columns = rows.copy()
-        scale_rows(rows)
-        yield rows
-        standardize(columns)
-        yield columns
+        yield scale_samples(scale_rows, X)
+        yield scale_samples(standardize, X)
         return
     images = images / (images.abs().max() or 1.0)
     yield _forget_sides(images, images.flip(2))

@@ -112,17 +112,14 @@ def _choose_filters(
 
     Shapes (channels, side, side) and (filters, channels, side, side).
     """
-    height, width = pixels.shape[2] - side + 1, pixels.shape[3] - side + 1
-    drawn = (rng.integers(extent, size=_SAMPLED_PATCHES) for extent in (len(pixels), height, width))
-    image, top, left = (torch.from_numpy(index) for index in drawn)
-    down, across = torch.meshgrid(
-        torch.arange(side, device="cpu"), torch.arange(side, device="cpu"), indexing="ij"
-    )
-    # Advanced indices around the slice of channels put the channels last.
-    rows = top[:, None, None] + down, left[:, None, None] + across
-    patches = pixels[image[:, None, None], :, rows[0], rows[1]].movedim(-1, 1).flatten(1)
+    places = pixels.movedim(1, 3).unfold(1, side, 1).unfold(2, side, 1)
+    drawn = (rng.integers(extent, size=_SAMPLED_PATCHES) for extent in places.shape[:3])
+    patches = places[tuple(torch.from_numpy(index) for index in drawn)].flatten(1)
     floor = _CONTRAST_FLOOR * patches.var().item()
-    patches = _normalize_contrast(patches, floor).double()
+    centred = patches - patches.mean(1, keepdim=True)
+    # A tiny number besides, for images that are all of one colour.
+    contrast = (centred.square().mean(1, keepdim=True) + floor + 1e-30).sqrt()
+    patches = (centred / contrast).double()
     mean = patches.mean(0)
     values, vectors = torch.linalg.eigh(torch.cov(patches.T))
     spread = values.clamp(min=0) + _WHITENING_FLOOR * values.clamp(min=0).mean()
@@ -132,10 +129,3 @@ def _choose_filters(
     filters = F.normalize((patches[chosen] - mean) @ whiten, dim=1)
     shape = (-1, pixels.shape[1], side, side)
     return mean.float().reshape(shape[1:]), (filters @ whiten).float().reshape(shape), floor
-
-
-def _normalize_contrast(patches: Tensor, floor: float) -> Tensor:
-    """Patches of mean 0 and variance 1; `floor` is added to the variances."""
-    centred = patches - patches.mean(-1, keepdim=True)
-    # A tiny number besides, for images that are all of one colour.
-    return centred / (centred.square().mean(-1, keepdim=True) + floor + 1e-30).sqrt()

@@ -6,7 +6,7 @@ from torch import nn
 from ..core.memory import require_memory
 from ..nets.arrays import Arrays
 from .groups import Groups, fill_a_grid, labels_differ, make_groups, read_groups
-from .images import shrink_images
+from .images import shrink_images, take
 from .leave_one_out import (
     CENTRES,
     EXACT_UP_TO,
@@ -78,25 +78,23 @@ def _predict(
     rng = np.random.default_rng(seed)
     weights, Y = groups.merge(encode_labels(classes, int(classes.max()) + 1))
     few = np.sort(rng.permutation(len(Y))[:_COMPARED_ON])
-    choices, kept = [], {}
-    for name, represent in representations.items():
-        features = represent(groups.rows[few])
-        if len(few) == len(Y):
-            kept[name] = features
+    choices = []
+    for name, (compute, values) in representations.items():
+        features = compute(take(values, groups.rows[few]))
         scale = median_distance(features)
         K = laplace_kernel(features, features, scale)
         errors = squared_errors(K, Y[few], weights[few], groups.together(few))
-        best = int(errors.argmin())
-        choices.append((errors[best], name, scale, RIDGES[best]))
-    _, name, scale, ridge = min(choices, key=lambda choice: choice[0])
-    features = kept[name] if name in kept else representations[name](groups.rows)
+        choices.append((errors.min(), RIDGES[errors.argmin()], scale, name, features))
+    _, ridge, scale, name, features = min(choices, key=lambda choice: choice[0])
+    if len(few) < len(Y):
+        compute, values = representations[name]
+        features = compute(take(values, groups.rows))
     basis = f"{name} (ridge {ridge:g}, of {len(choices)} representations)"
+    together = groups.together()
     if len(Y) <= EXACT_UP_TO:
         K = laplace_kernel(features, features, scale)
-        found = predict_exactly(K, Y, ridge, weights, groups.together())
+        found = predict_exactly(K, Y, ridge, weights, together)
     else:
         centres = np.sort(rng.choice(len(Y), CENTRES, replace=False))
-        found = predict_approximately(
-            features, Y, scale, ridge, centres, weights, groups.together()
-        )
+        found = predict_approximately(features, Y, scale, ridge, centres, weights, together)
     return basis, found[groups.row_of]

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..nets.model import call_net, device_and_dtype, in_mode
-from .images import open_images, take
+from .images import open_images, scale_samples
 from .patches import have_patches, patch_features, scale_rows, standardize
 
-Representation = Callable[[np.ndarray], np.ndarray]
-"""A function from indices of samples, (n,), to their rows of features, (n, D), float32."""
+Representation = tuple[Callable[[Tensor], np.ndarray], Tensor]
+"""A function from samples, (n, ...), to rows of features, (n, D), float32; and all samples."""
 
 _SAMPLES_AT_ONCE = 200
 """Samples per forward pass, as in `measure`."""
@@ -29,8 +29,8 @@ def list_representations(
     """
     size = "" if small is X else f", shrunk to {small.shape[-2]} x {small.shape[-1]}"
     found: dict[str, Representation] = {
-        f"the inputs{size}, each scaled to norm 1": partial(_flat_rows, scale_rows, small),
-        f"the inputs{size}, each column standardized": partial(_flat_rows, standardize, small),
+        f"the inputs{size}, each scaled to norm 1": (partial(scale_samples, scale_rows), small),
+        f"the inputs{size}, each column standardized": (partial(scale_samples, standardize), small),
     }
     # All samples are asked, since a negative value in any of them tells vectors from images.
     images = open_images(small)
@@ -39,32 +39,15 @@ def list_representations(
             size = f", shrunk to {images.shape[1]} x {images.shape[2]}"
         # Whether left and right may be exchanged, as in photographs, errors decide as well.
         for mirrored, more in ((False, ""), (True, " and their mirror images")):
-            found[f"patches of the images{more}{size}"] = partial(
-                _patches, images, mirrored=mirrored, seed=seed
-            )
+            compute = partial(patch_features, mirrored=mirrored, seed=seed)
+            found[f"patches of the images{more}{size}"] = compute, images
     if model is not None:
-        found["the convolutions of the net"] = partial(
-            _net_features, model, _first_dense_layer(model), X
-        )
+        compute = partial(_net_features, model, _first_dense_layer(model))
+        found["the convolutions of the net"] = compute, X
     return found
 
 
-def _flat_rows(change: Callable[[np.ndarray], None], X: Tensor, index: np.ndarray) -> np.ndarray:
-    """The samples as float32 rows, brought to a largest size of 1, and changed in place."""
-    X = take(X, index)
-    flat = X.detach().cpu().reshape(len(X), -1).to(torch.float64)
-    # No representation depends on the unit, and squares of 1e200 would be infinite.
-    features = (flat / (flat.abs().max() or 1.0)).to(torch.float32).numpy()
-    change(features)
-    return features
-
-
-def _patches(images: Tensor, index: np.ndarray, mirrored: bool, seed: int) -> np.ndarray:
-    """Responses to patches of the images themselves."""
-    return patch_features(take(images, index), mirrored=mirrored, seed=seed)
-
-
-def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor, index: np.ndarray) -> np.ndarray:
+def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:
     """What enters a layer of the net, columns standardized, rows of norm 1."""
     kept: list[Tensor] = []
     hook = layer.register_forward_pre_hook(
@@ -73,7 +56,7 @@ def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor, index: np.ndarr
     device, dtype = device_and_dtype(model)
     try:
         with in_mode(model, training=False), torch.no_grad():
-            for x in take(X, index).split(_SAMPLES_AT_ONCE):
+            for x in X.split(_SAMPLES_AT_ONCE):
                 call_net(model, x.to(device, dtype))
     finally:
         hook.remove()
