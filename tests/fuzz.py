@@ -410,7 +410,7 @@ def training() -> list[EntryPoint]:
             "load_weights",
             lambda model, path, strict: nm.load_weights(model, path, strict=strict),
             model=NET,
-            path=FOLDER / "net.pt",
+            path=nm.save_weights(NET, FOLDER / "loaded.safetensors"),
             strict=True,
         ),
         entry(

@@ -146,7 +146,9 @@ def robustness(
     _freeze(net)
     require_no_faults(net, scored.first_inputs(SAMPLES), weights=False)
     measured = measure(net, samples, batch_size=batch_size)
-    if masked := doubt_slopes(net, scored.first_inputs(SAMPLES)) if attacks else "":
+    with fitting_threads(work_of(net, first)):
+        masked = doubt_slopes(net, scored.first_inputs(SAMPLES)) if attacks else ""
+    if masked:
         warn_caller(masked)
     box = check_box(box, samples)
     correct = measured.q[measured.q > 0]
