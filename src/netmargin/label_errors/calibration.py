@@ -27,27 +27,19 @@ _CONFIDENCE = 0.95
 
 
 def score_labels(predictions: np.ndarray) -> np.ndarray:
-    """The margin (n, C) that every label would have: its prediction less the largest of the
-    others.
-    """
-    order = np.argsort(predictions, axis=1)
-    rows = np.arange(len(predictions))
-    best, second = predictions[rows, order[:, -1]], predictions[rows, order[:, -2]]
-    scores = predictions - best[:, None]
-    scores[rows, order[:, -1]] = best - second
-    return scores
+    """The margin (n, C) that every label would have: its prediction less the largest other one."""
+    top = np.partition(predictions, -2, axis=1)
+    second, best = top[:, -2:-1], top[:, -1:]
+    return predictions - np.where(predictions == best, second, best)
 
 
 def draw_flips(scores: np.ndarray, given: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Scores under random wrong labels, up to nine for each sample, from those of every label, (n,
-    C).
-    """
+    """Scores under random wrong labels, up to nine for each sample, from those of every label."""
     n, classes = scores.shape
-    count = min(_FLIPS, classes - 1)
     # Offsets 1 .. C - 1 from the given class reach every other class once.
     offsets = np.arange(1, classes)[None]
-    if count < classes - 1:
-        offsets = rng.integers(1, classes, size=(n, count))
+    if classes - 1 > _FLIPS:
+        offsets = rng.integers(1, classes, size=(n, _FLIPS))
     return np.take_along_axis(scores, (given[:, None] + offsets) % classes, axis=1).ravel()
 
 
@@ -55,23 +47,14 @@ def bound_share_wrong(given: np.ndarray, flipped: np.ndarray, classes: int) -> f
     """The share that wrong labels do not exceed, with confidence 95%, whether classes overlap or
     not.
     """
-    below, among_flips = _count_below(given, flipped, _BOUNDED_AT)
+    thresholds = np.quantile(flipped, _BOUNDED_AT)
+    below, flips_below = (
+        np.searchsorted(np.sort(scores), thresholds, side="right") for scores in (given, flipped)
+    )
     # The upper ends of Clopper and Pearson; where all scores are below a threshold, 1.
     fails = (1 - _CONFIDENCE) / len(_BOUNDED_AT)
     rest = len(given) - below
     most = np.where(rest > 0, beta.ppf(1 - fails, below + 1, np.maximum(rest, 1)), 1.0)
-    return _share_of_ratio(float(np.min(most / among_flips)), classes)
-
-
-def _count_below(given: np.ndarray, flipped: np.ndarray, levels) -> tuple[np.ndarray, np.ndarray]:
-    """How many given labels, and what share of flips, score no higher than quantiles of flips."""
-    thresholds = np.quantile(flipped, levels)
-    below, among_flips = (
-        np.searchsorted(np.sort(scores), thresholds, side="right") for scores in (given, flipped)
-    )
-    return below, among_flips / len(flipped)
-
-
-def _share_of_ratio(ratio: float, classes: int) -> float:
-    """e where o is `ratio` times r, and g is 0: o = e b and r = (1 - h) b."""
+    ratio = float(np.min(most / (flips_below / len(flipped))))
+    # Where g is 0, o = e b and r = (1 - h) b.
     return ratio / (1 + ratio / (classes - 1))

@@ -25,6 +25,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import softmax
 
+from .calibration import score_labels
+
 _RIDGE = 1e-3
 """Weight of the squared offsets b, which have no end where a class is never predicted."""
 _FITTED_ON = 5000
@@ -94,8 +96,7 @@ def find_wrong(
     if skill > _SKILL[1]:
         spread = _share_in_common(strays, others) * _fall(strays / sizes, *_STRAY)
         believed = np.maximum(spread, _fall(strays / sizes, *_STRAY_ALONE))
-        top = np.partition(F[units], -2, axis=1)
-        gap = top[:, -1] - top[:, -2]
+        gap = score_labels(F[units]).max(axis=1)
         between = 1 + (gap < np.median(gap) / 4).sum()
         believed *= _weigh(believed @ strays / (_BETWEEN * between), 3)
         wrong = np.maximum(wrong, believed[y] * against)

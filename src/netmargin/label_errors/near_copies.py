@@ -89,7 +89,10 @@ def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     none = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=bool)
     if n <= 2 * k:
         return none
-    distances, neighbours = _find_nearest(_project(features), 2 * k)
+    some = features[np.linspace(0, n - 1, _DIRECTIONS_FROM).astype(int)]
+    directions = np.linalg.svd(some - some.mean(axis=0), full_matrices=False)[2][:_DIRECTIONS]
+    rows = features @ directions.T
+    distances, neighbours = _find_nearest(torch.from_numpy(rows - rows.mean(axis=0)), 2 * k)
     own = distances[:, k - 1]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.log(np.nanmedian(distances[:, -1] / own))
@@ -108,14 +111,6 @@ def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
     row, place = np.nonzero(p <= most)
     return np.stack([row, neighbours[row, place]], axis=1), p[row, place] <= sure
-
-
-def _project(features: np.ndarray) -> Tensor:
-    """Rows in the principal directions of some of them, float32."""
-    some = features[np.linspace(0, len(features) - 1, _DIRECTIONS_FROM).astype(int)]
-    directions = np.linalg.svd(some - some.mean(axis=0), full_matrices=False)[2][:_DIRECTIONS]
-    rows = features @ directions.T
-    return torch.from_numpy(rows - rows.mean(axis=0))
 
 
 def _find_nearest(rows: Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -191,15 +191,15 @@ class LabelErrors(Record):
             f"at most {self.count_at_most} wrong labels ({share}%; 95% confidence, if they are"
             " drawn at random among the other classes)"
         )
-        none = "there may be none"
         if self.tells_nothing:
             return (
-                f"{most}; which ones cannot be told, and {none}: the samples say little about the"
-                " labels, whose prediction is hardly better than the commonest one"
+                f"{most}; which ones cannot be told, and there may be none: the samples say little"
+                " about the labels, whose prediction is hardly better than the commonest one"
             )
-        rest = "where classes that overlap explain no more"
-        found = f"about {self.count} ({100 * self.share:.2g}%, estimated) {rest}"
-        said = f"{most}; {found if self.count else f'{none}: the scores show no more'}"
+        said = f"{most}; there may be none: the scores show no more"
+        if self.count:
+            estimated = f"about {self.count} ({100 * self.share:.2g}%, estimated)"
+            said = f"{most}; {estimated} where classes that overlap explain no more"
         if not self.untold:
             return said
         few = ", ".join(map(str, self._name(torch.tensor(self.untold[:6], device="cpu"))))
