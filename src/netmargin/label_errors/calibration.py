@@ -44,9 +44,7 @@ def draw_flips(scores: np.ndarray, given: np.ndarray, rng: np.random.Generator) 
 
 
 def bound_share_wrong(given: np.ndarray, flipped: np.ndarray, classes: int) -> float:
-    """The share that wrong labels do not exceed, with confidence 95%, whether classes overlap or
-    not.
-    """
+    """The share that wrong labels do not exceed, with confidence 95%."""
     thresholds = np.quantile(flipped, _BOUNDED_AT)
     below, flips_below = (
         np.searchsorted(np.sort(scores), thresholds, side="right") for scores in (given, flipped)

@@ -12,13 +12,11 @@ on MNIST and digits, where it predicts more, they bring nothing.
 
 
 def sum_early_margins(margins: np.ndarray, predicted: float) -> tuple[np.ndarray, int]:
-    """Sum margins, (epochs, n), over the epochs in which a net learns what holds for other samples
-    too.
+    """Sums of margins, (epochs, n), and over how many epochs, from the first after training began.
 
-    A net fits right labels first and wrong ones later (the area under the margin, Pleiss et al.
-    2020). Summing ends where the share of samples that it has right is halfway between `predicted`,
-    the share that can be predicted without their labels, and one: from there on it mostly learns by
-    heart. The first row, from before training, is left out. Returns the number of epochs as well.
+    A net fits right labels first and wrong ones later (Pleiss et al. 2020). Summing ends where the
+    share that it has right is halfway between `predicted`, that of labels that others predict, and
+    one: from there on it mostly learns by heart.
     """
     right = (margins[1:] > 0).mean(axis=1)
     late = np.flatnonzero(right > (1 + predicted) / 2)
@@ -29,10 +27,7 @@ def sum_early_margins(margins: np.ndarray, predicted: float) -> tuple[np.ndarray
 def add_early_margins(
     scores: np.ndarray, margins: np.ndarray, predicted: float
 ) -> tuple[np.ndarray, str]:
-    """The scores of the kernel plus half the summed margins, if useful; and what was done.
-
-    Sums are brought to the standard deviation of the scores, so that numbers stay comparable.
-    """
+    """The scores of the kernel plus half the summed margins, if useful; and what was done."""
     if predicted >= _USEFUL_BELOW:
         return scores, "; margins of epochs left out, as the kernel predicts most labels"
     sums, epochs = sum_early_margins(margins, predicted)

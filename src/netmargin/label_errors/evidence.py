@@ -91,7 +91,11 @@ def find_wrong(
     believed = shared * _fall(counts / sizes, *_STRAY)
     needed = np.clip(5 + classes, *_EVIDENCE) * (1 + _WEAK * max(0, _SKILL[1] - skill))
     believed *= _weigh(gain / needed, 4)
-    believed *= _agree_with_chance(F[units], y[units], (wrong * told)[units])
+    if classes > 2:
+        # No more may be of the least predicted class than of another, by three standard deviations.
+        least = np.bincount(F[units].argmin(axis=1) == y[units], (wrong * told)[units], minlength=2)
+        usual = least[0] / (classes - 2)
+        believed *= _fall(least[1] / max(usual + 3 * np.sqrt(usual), 1e-9), 1, 1.5)
     wrong *= believed[y]
     if skill > _SKILL[1]:
         spread = _share_in_common(strays, others) * _fall(strays / sizes, *_STRAY)
@@ -106,22 +110,9 @@ def find_wrong(
 
 
 def _share_in_common(counts: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """The part of each class's count that the others have too: at the median rate, and two standard
-    deviations.
-    """
+    """The part of each class's count that is of the median rate, and two standard deviations."""
     typical = np.quantile(counts / among, 0.5, method="lower") * among
     return np.minimum(1, (typical + 2 * np.sqrt(typical)) / np.maximum(counts, 1e-9))
-
-
-def _agree_with_chance(F: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> float:
-    """1 where wrong labels are of the least predicted class no more often, by three standard
-    deviations, than of another that is not predicted; 0 where they are half as often again.
-    """
-    if F.shape[1] == 2:
-        return 1.0
-    least = wrong[F.argmin(axis=1) == y].sum()
-    usual = (wrong.sum() - least) / (F.shape[1] - 2)
-    return float(_fall(least / max(usual + 3 * np.sqrt(usual), 1e-9), 1, 1.5))
 
 
 def _fall(values, start: float, end: float):
@@ -137,9 +128,7 @@ def _weigh(evidence: float, power: int) -> float:
 def _fit(
     F: np.ndarray, y: np.ndarray, start: np.ndarray | None = None, fixed: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """a and b of the largest likelihood, v, and twice that log-likelihood; of a fixed v from other
-    a and b on.
-    """
+    """a and b of the largest likelihood, v, and twice its logarithm; or those of a `fixed` v."""
     n, classes = F.shape
     rows, own = np.arange(n), np.eye(classes)[y]
 

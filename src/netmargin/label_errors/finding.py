@@ -122,7 +122,14 @@ def label_errors(
     names = ClassNames(class_names)
     folder = check_path("run", run, optional=True)
     # The file comes first: minutes of work would be lost to a wrong path.
-    margins = _read_margins(folder, samples) if folder is not None else None
+    margins = None
+    if folder is not None:
+        margins, digest = read_sample_margins(folder)
+        if digest != fingerprint(samples):
+            raise DataError(
+                f"{folder} holds the margins of {margins.shape[1]} other samples, or of these with"
+                " other labels or in another order. Pass the data that the run was trained on."
+            )
     values, classes = _read_classes(samples, model)
     if names.names:
         # A class without samples has a name all the same.
@@ -162,22 +169,8 @@ def label_errors(
     )
 
 
-def _read_margins(folder: Path, samples: Arrays) -> np.ndarray:
-    """The recorded margins of a run on these samples. Raises CheckpointError, DataError."""
-    margins, digest = read_sample_margins(folder)
-    if digest != fingerprint(samples):
-        raise DataError(
-            f"{folder} holds the margins of {margins.shape[1]} other samples, or of these with"
-            " other labels or in another order. Pass the data that the run was trained on."
-        )
-    return margins
-
-
 def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray, np.ndarray]:
-    """The labels in use, ascending, and the index of each sample's label among them.
-
-    Raises DataError for labels of one class, and for those that the net has no output for.
-    """
+    """The labels in use, ascending, and the index of each sample's label among them."""
     if model is not None:
         model = check_model(model)
         device, dtype = device_and_dtype(model)

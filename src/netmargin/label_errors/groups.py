@@ -80,10 +80,7 @@ class Groups:
 def make_groups(
     of: np.ndarray, equal: np.ndarray, classes: np.ndarray, given: bool = False
 ) -> Groups:
-    """Groups of samples, `given` or found.
-
-    of, equal : the group, and the number of the equal rows, of each sample.
-    """
+    """Groups, `given` or found, from the group and the number of the equal rows of each sample."""
     row_of, rows = _number(of * (int(equal.max()) + 1) + equal)
     weigh_as_one = row_of if given else of
     weights = 1 / np.bincount(weigh_as_one)[weigh_as_one]
@@ -142,11 +139,8 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
 
 
 def labels_differ(of: np.ndarray, within: np.ndarray, classes: np.ndarray, share: float) -> bool:
-    """Whether labels in groups differ as often as if each had been given on its own.
-
-    Pairs count that are in one group of `of` and not of the finer `within`; `share` of the labels
-    are wrong.
-    """
+    """Whether labels in groups, `share` of them wrong, differ as if each was given on its own."""
+    # Pairs count that are in one group of `of` and not of the finer `within`.
     pairs = _count_pairs(of) - _count_pairs(within)
     labels = classes + (classes.max() + 1) * np.stack([of, within])
     alike = _count_pairs(labels[0]) - _count_pairs(labels[1])
@@ -161,9 +155,7 @@ def _count_pairs(numbers: np.ndarray) -> float:
 
 
 def _number(values) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of equal values by first occurrence, (n,), and those occurrences, ascending, (m,);
-    -1 where a value is missing.
-    """
+    """Numbers of equal values by first occurrence, -1 for missing ones; and those occurrences."""
     import pandas
 
     numbers = pandas.factorize(np.asarray(values))[0]

@@ -21,9 +21,7 @@ _AT_ONCE = 64
 
 
 def shrink_images(X: Tensor) -> Tensor:
-    """Samples (n, channels, height, width) or (n, height, width) with images of at most 1,024
-    pixels, by averages over areas; other samples, and smaller images, as they are.
-    """
+    """Samples with images of at most 1,024 pixels; vectors and smaller images as they are."""
     flat = X.ndim == 2 or as_images(X[:1] if X.ndim == 4 else X) is None
     return X if flat else _shrink(X)
 

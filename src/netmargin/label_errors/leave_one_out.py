@@ -48,10 +48,7 @@ def laplace_kernel(A: np.ndarray, B: np.ndarray, scale: float) -> np.ndarray:
 def squared_errors(
     K: np.ndarray, Y: np.ndarray, weights: np.ndarray, together: Sequence[np.ndarray] = ()
 ) -> np.ndarray:
-    """The mean squared error, with weights, of predictions left out, for each of the RIDGES.
-
-    All of them share one decomposition of K, which is why they are compared on few samples only.
-    """
+    """The mean squared error, with weights, of predictions left out, for each of the RIDGES."""
     heavy = np.sqrt(weights)[:, None]
     values, vectors = np.linalg.eigh(heavy * K * heavy.T)
     vectors *= heavy
@@ -70,11 +67,7 @@ def predict_exactly(
     weights: np.ndarray,
     together: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
-    """Predictions, shape (n, C), from the kernel of all samples, each without its group.
-
-    weights : of each sample, (n,). together : the samples of each group of more than one. K is
-    overwritten.
-    """
+    """Predictions, (n, C), each without its group, from the kernel of all, which changes."""
     # Of A^-1 = L^-T L^-1 some blocks and the products with Y are needed, which L^-1 gives.
     inverse, _ = lapack.dtrtri(_factor(K, ridge / weights), lower=1, overwrite_c=1)
     return Y - _leave_out(inverse, Y, together)

@@ -33,15 +33,10 @@ _DIRECTIONS, _DIRECTIONS_FROM = 64, 500
 """Principal directions in which distances are measured, and the rows that give them: noise of
 copies lies in all directions, what tells honest rows apart in few.
 """
-_DISTANCES_AT_ONCE = 2**24
-"""Distances per step, float32: 64 MB."""
 
 
 def join_near_copies(X: Tensor, equal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of samples that are equal or nearly so, (n,), and those that are so without a doubt.
-
-    `equal` numbers the equal ones.
-    """
+    """Groups of samples that are equal or nearly so, (n,), and of those that are so for sure."""
     first = np.unique(equal, return_index=True)[1]
     found = [pair_near_copies(outline) for outline in _outline_samples(take(X, first))]
     pairs, sure = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -54,16 +49,14 @@ def join_near_copies(X: Tensor, equal: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _outline_samples(X: Tensor) -> Iterator[np.ndarray]:
-    """Rows in which copies are sought, float32: unit rows and standardized columns.
-
-    Of images the even and odd parts of rows of pixels, the latter without sign, which mirroring
-    does not change; and the roots of the amplitudes of their waves, which moving does not change.
-    """
+    """Rows in which copies are sought, float32."""
     images = open_images(X)
     if images is None:
         yield scale_samples(scale_rows, X)
         yield scale_samples(standardize, X)
         return
+    # Of images the even and odd parts of rows of pixels, the latter without sign, are the same when
+    # they are mirrored; and the roots of the amplitudes of their waves when they are moved.
     images = images / (images.abs().max() or 1.0)
     yield _forget_sides(images, images.flip(2))
     grey = images if images.ndim == 3 else images.mean(3)
@@ -81,10 +74,9 @@ def _forget_sides(values: Tensor, mirrored: Tensor) -> np.ndarray:
 
 
 def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of rows that are nearer than chance makes them, (pairs, 2), and which are so for sure.
+    """Pairs of rows that are nearer than by chance, (pairs, 2), and which are so for sure."""
+    from sklearn.neighbors import NearestNeighbors
 
-    Of all of them about a tenth may be honest, of the sure ones a hundredth.
-    """
     n, k = len(features), _NEIGHBOURS
     none = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=bool)
     if n <= 2 * k:
@@ -92,7 +84,8 @@ def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     some = features[np.linspace(0, n - 1, _DIRECTIONS_FROM).astype(int)]
     directions = np.linalg.svd(some - some.mean(axis=0), full_matrices=False)[2][:_DIRECTIONS]
     rows = features @ directions.T
-    distances, neighbours = _find_nearest(torch.from_numpy(rows - rows.mean(axis=0)), 2 * k)
+    search = NearestNeighbors(n_neighbors=2 * k, algorithm="brute").fit(rows - rows.mean(axis=0))
+    distances, neighbours = search.kneighbors()
     own = distances[:, k - 1]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.log(np.nanmedian(distances[:, -1] / own))
@@ -111,23 +104,3 @@ def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
     row, place = np.nonzero(p <= most)
     return np.stack([row, neighbours[row, place]], axis=1), p[row, place] <= sure
-
-
-def _find_nearest(rows: Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distances and indices of the nearest other rows of each, (n, count), nearest first."""
-    n = len(rows)
-    squares = rows.square().sum(1)
-    distances = np.empty((n, count), dtype=np.float32)
-    neighbours = np.empty((n, count), dtype=np.int64)
-    step = max(1, _DISTANCES_AT_ONCE // n)
-    for start in range(0, n, step):
-        part = slice(start, start + step)
-        # The square of the row itself is the same for all its neighbours.
-        block = torch.addmm(squares[None], rows[part], rows.T, alpha=-2)
-        own = torch.arange(len(block), device="cpu")
-        block[own, start + own] = torch.inf
-        index = torch.topk(block, count, largest=False).indices
-        # The differences hold digits that products have lost.
-        distances[part] = (rows[part, None] - rows[index]).norm(dim=2).numpy()
-        neighbours[part] = index.numpy()
-    return distances, neighbours

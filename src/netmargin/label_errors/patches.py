@@ -31,14 +31,11 @@ def have_patches(images: Tensor) -> bool:
 
 
 def patch_features(images: Tensor, *, mirrored: bool = False, seed: int = 0) -> np.ndarray:
-    """Averaged responses of images, (n, height, width) or with channels last, to whitened patches
-    of them.
+    """Responses, (n, 2304), of images (n, height, width) or with channels last to patches of them.
 
     Patches are brought to mean 0 and variance 1 and whitened; some of them, of norm 1, serve as
     filters. Both signs of a response count, less a dead zone, and are averaged over a 3 x 3 grid.
-    At last columns are standardized, and rows, (n, 2304), scaled to norm 1. With `mirrored` an
-    image counts like its mirror image: of photographs many more wrong labels are found, of digits
-    fewer.
+    With `mirrored` an image counts like its mirror image.
 
     Source: Coates and Ng 2011, The importance of encoding versus training with sparse coding and
     vector quantization; here with averages in place of sums.
@@ -108,10 +105,7 @@ def _respond(pixels: Tensor, filters: Tensor, mean: Tensor, floor: float, step: 
 def _choose_filters(
     pixels: Tensor, side: int, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor, float]:
-    """The mean of normalized patches and whitened filters, and the floor of contrast.
-
-    Shapes (channels, side, side) and (filters, channels, side, side).
-    """
+    """The mean of normalized patches, whitened filters (128, C, side, side), and the floor."""
     places = pixels.movedim(1, 3).unfold(1, side, 1).unfold(2, side, 1)
     drawn = (rng.integers(extent, size=_SAMPLED_PATCHES) for extent in places.shape[:3])
     patches = places[tuple(torch.from_numpy(index) for index in drawn)].flatten(1)

@@ -35,12 +35,8 @@ def predict_left_out(
     equal: np.ndarray,
     groups=None,
 ) -> tuple[str, np.ndarray, Groups]:
-    """Predict every sample from all others but those of its group, in the representation that does
-    so best.
-
-    Returns what the predictions rest on, in words, how much each class is predicted, (n, C): about
-    0.9 for one and -0.1 for the others where that is easy; and the groups. Raises ArgumentError for
-    `groups` that cannot be used.
+    """What the predictions rest on, in words; how much each class is predicted, (n, C): about 0.9
+    for one and -0.1 for the others where that is easy; and the groups that were left out.
     """
     if (n := len(classes)) > EXACT_UP_TO:
         what = f"The search among {n:,} samples"

@@ -22,11 +22,7 @@ _SAMPLES_AT_ONCE = 200
 def list_representations(
     X: Tensor, small: Tensor, model: nn.Module | None, seed: int
 ) -> dict[str, Representation]:
-    """The representations that samples allow, by what they are called in reports; errors choose
-    one. Only a net sees X itself, all others `small`, where images are shrunk.
-
-    Raises ModelError for a net without a dense layer behind a convolution.
-    """
+    """Representations of X, or of `small` images of it, by what they are called in reports."""
     size = "" if small is X else f", shrunk to {small.shape[-2]} x {small.shape[-1]}"
     found: dict[str, Representation] = {
         f"the inputs{size}, each scaled to norm 1": (partial(scale_samples, scale_rows), small),
