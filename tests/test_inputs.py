@@ -312,7 +312,7 @@ def test_every_function_counts_a_tied_weight_once(call, kind):
         assert torch.equal(parameter, value)
 
 
-def test_several_labels_are_refused_with_a_wrapper_that_works():
+def test_several_labels_are_refused_with_an_argument_that_works():
     with pytest.raises(nm.DataError, match=r"y.argmax\(1\)"):
         nm.measure(IMAGE_NET, (IMAGES, nn.functional.one_hot(IMAGE_LABELS)))
     for shape, net in (((N, 3), IMAGE_NET), ((N, 2, 4), _Pixels())):
@@ -321,10 +321,14 @@ def test_several_labels_are_refused_with_a_wrapper_that_works():
         for data in ((IMAGES, y), [(IMAGES, y)]):
             with pytest.raises(nm.DataError, match="several labels per sample") as raised:
                 nm.measure(net, data)
-        lines = [line[2:] for line in str(raised.value).splitlines() if line.startswith("  ")]
-        made: dict = {"torch": torch}
-        exec("\n".join(lines), made)
-        assert nm.measure(made["OneLabel"](net), (IMAGES, y.reshape(N, -1)[:, 0])).n == N
+        first = y.reshape(N, -1)[:, 0]
+        scores = eval(str(raised.value).partition("scores=")[2])
+        with torch.no_grad():
+            # One score of each sample, or one for each of two classes.
+            chosen = scores(net(IMAGES)).double().reshape(N, -1)
+            expected = (chosen[:, -1] - chosen[:, :-1].sum(1)) * (2 * first - 1)
+        found = nm.measure(net, (IMAGES, first), scores=scores)
+        assert found.q.tolist() == expected.tolist()
 
 
 class _Pixels(Plain):

@@ -84,6 +84,11 @@ class Constraints:
         return torch.cat(found).where(sums > 0, 0)
 
     @property
+    def _tensors(self) -> Vector:
+        """The parameters and buffers of the net by name."""
+        return self._parameters | dict(self.twin.named_buffers())
+
+    @property
     def point(self) -> Vector:
         """A copy of the parameters at which the net is."""
         return {n: self._parameters[n].detach().clone() for n in self.names}
@@ -102,8 +107,7 @@ class Constraints:
         source : of random changes of all numbers, by which rounding is measured.
         samples : of these only.
         """
-        named = self._parameters | dict(self.twin.named_buffers())
-        point = {n: change(p.detach(), source) for n, p in named.items()}
+        point = {n: change(p.detach(), source) for n, p in self._tensors.items()}
         found = []
         with torch.no_grad():
             for x, y in self.scored.batches(self.batch_size, samples):
@@ -118,8 +122,8 @@ class Constraints:
         They are the scores of the net with absolute weights on absolute inputs, so that nothing
         cancels; 0 where these are no numbers, which says nothing.
         """
-        named, point = self._parameters | dict(self.twin.named_buffers()), {}
-        for name, p in named.items():
+        point = {}
+        for name, p in self._tensors.items():
             if p.is_floating_point():
                 # Batch norms subtract their means; infinite numbers are masks.
                 size = -p.abs() if name.rpartition(".")[2] == "running_mean" else p.abs()
@@ -157,10 +161,7 @@ class Constraints:
             }
 
         point, moved = cast({n: self._parameters[n] for n in direction}), cast(direction)
-        fixed = cast(
-            {n: p for n, p in self._parameters.items() if n not in direction}
-            | dict(self.twin.named_buffers())
-        )
+        fixed = cast({n: p for n, p in self._tensors.items() if n not in direction})
         size = self.batch_size * 8 // dtype.itemsize
         for number, (x, y) in enumerate(self.scored.batches(size, samples)):
             if samples is None and not is_own_batch(number):

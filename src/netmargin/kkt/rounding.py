@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..core.devices import draw_normal
 from ..core.matrices import EPS
 from ..nets.named_inputs import map_floating
 
@@ -43,13 +44,7 @@ def change(value: Any, source: torch.Generator | None) -> Any:
     if source is None:
         return value
 
-    def move(part: Tensor) -> Tensor:
-        drawn = torch.randn(part.shape, generator=source, dtype=part.dtype, device="cpu").to(
-            part.device
-        )
-        return part * (1 + _PART * drawn)
-
-    return map_floating(move, value)
+    return map_floating(lambda part: part * (1 + _PART * draw_normal(part, source)), value)
 
 
 def measure_spread(values: Tensor, again: list[Tensor]) -> Tensor:

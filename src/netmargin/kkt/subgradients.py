@@ -13,6 +13,7 @@ import math
 import numpy as np
 import torch
 
+from ..core.devices import draw_normal
 from ..core.progress import Progress
 from ..nets.gradients import Gradients
 from ..result import Status
@@ -88,9 +89,9 @@ def within_radius(
             display.draw(number, _ROUNDS - number, line)
             residual = columns.residual()
             directions = [(residual, share) for share in _STEP_SHARES]
-            directions += [
-                (_draw_direction(centre, random), 1.0) for _ in range(_RANDOM_DIRECTIONS)
-            ]
+            for _ in range(_RANDOM_DIRECTIONS):
+                drawn = {name: draw_normal(p, random) for name, p in centre.items()}
+                directions.append((drawn, 1.0))
             for direction, share in directions:
                 step = radius * share * problem.norm / norm_of(direction)
                 constraints.move_to({n: p + step * direction[n] for n, p in centre.items()})
@@ -170,11 +171,3 @@ class _Columns:
         return self._problem.residual(
             weights, lambda p: self._gradients.combination(p, self._problem.target)
         )
-
-
-def _draw_direction(like: Vector, random: torch.Generator) -> Vector:
-    """Draw normal numbers in the shape of a vector."""
-    return {
-        n: torch.randn(p.shape, generator=random, dtype=p.dtype, device="cpu").to(p.device)
-        for n, p in like.items()
-    }

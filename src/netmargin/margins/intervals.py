@@ -72,7 +72,7 @@ def difference_intervals(
             difference = of_means(means[i]) - of_means(means[j])
             drawn = of_means((means[i] + moved).T) - of_means((means[j] - moved).T)
             half = max(_quantile(drawn), _jackknife_width(name, terms[i], terms[j]))
-            results[i, j] = _around(difference, half)
+            results[i, j] = _finite(difference - half, difference + half)
         return results
 
 
@@ -85,7 +85,8 @@ def z_interval(q: np.ndarray) -> Interval | None:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found, of_means = NUMBERS[Z]
         terms = np.stack(found(_without_scale(q)), axis=1)
-        return _around(of_means(terms.mean(axis=0)), _jackknife_width(Z, terms))
+        z, half = of_means(terms.mean(axis=0)), _jackknife_width(Z, terms)
+        return _finite(z - half, z + half)
 
 
 def _without_scale(q: np.ndarray) -> np.ndarray:
@@ -149,11 +150,6 @@ def _middle(drawn: np.ndarray) -> Interval | None:
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail], method="nearest")
     return None if np.isnan(drawn).any() else _finite(low, high)
-
-
-def _around(difference: np.ndarray, half: float) -> Interval | None:
-    """The interval of a half width around a number; None where one of them does not exist."""
-    return _finite(difference - half, difference + half)
 
 
 def _finite(low: np.ndarray, high: np.ndarray) -> Interval | None:

@@ -168,16 +168,13 @@ def how_to_pair(batch: Any) -> str:
 
 
 def describe_several_labels(y: Tensor) -> str:
-    """A sentence about labels of which a sample has several, and a wrapper that makes them fit."""
+    """A sentence about labels of which a sample has several, and what makes them fit."""
     # A row with a single 1 is one label, written otherwise.
     if y.ndim == 2 and bool(((y == 0) | (y == 1)).all() and (y.sum(1) == 1).all()):
         return "one label per sample, spread over columns. Give class numbers, y.argmax(1)."
     places = ", 0" * (y.ndim - 1)
     taken = "[:, 0]" if y.ndim == 2 else f"[:, :{places}]"
     return (
-        "several labels per sample, and a margin is about one. Choose one of them, here the first,"
-        f" and give OneLabel(model) with (X, y[:{places}]):\n"
-        "  class OneLabel(torch.nn.Module):\n"
-        "      def __init__(self, net): super().__init__(); self.net = net\n"
-        f"      def forward(self, *x, **named): return self.net(*x, **named){taken}"
+        "several labels per sample, and a margin is about one. Choose one of them, here the first:"
+        f" (X, y[:{places}]), with scores=lambda out: out{taken}"
     )

@@ -128,11 +128,10 @@ class Gradients:
             parts[0].names,
             torch.cat([part.rows for part in parts]),
             tuple(
-                Factors(
-                    f[0].weight,
-                    f[0].bias,
-                    torch.cat([g.outgoing for g in f]),
-                    torch.cat([g.incoming for g in f]),
+                replace(
+                    f[0],
+                    outgoing=torch.cat([g.outgoing for g in f]),
+                    incoming=torch.cat([g.incoming for g in f]),
                 )
                 for f in factors
             ),
@@ -240,12 +239,21 @@ class SampleGradients:
 
 
 class StoredGradients:
-    """Gradients of many samples x, with weights (K, C), held if they fit, else computed anew."""
+    """Gradients of many samples x, with weights (K, C), held if they fit, else computed anew.
 
-    def __init__(self, source: SampleGradients, x: Any, weights: Tensor):
+    known : them, where they have been computed.
+    """
+
+    def __init__(
+        self,
+        source: SampleGradients,
+        x: Any,
+        weights: Tensor,
+        known: Sequence[Gradients] | None = None,
+    ):
         self._source, self._x, self._weights = source, x, weights
         fits = len(x) * source.width <= _NUMBERS_HELD
-        self._held = list(source.chunks(x, weights)) if fits else None
+        self._held = list(known or source.chunks(x, weights)) if fits else None
 
     def __iter__(self) -> Iterator[Gradients]:
         return (
@@ -276,17 +284,6 @@ class StoredGradients:
 
     def joined(self, other: "StoredGradients") -> "StoredGradients":
         """Return these gradients and then the others, of the same source, without a new pass."""
-        # Past __init__, which would compute the gradients again.
-        both = StoredGradients.__new__(StoredGradients)
-        both._source, both._x, both._weights = (
-            self._source,
-            join_rows([self._x, other._x]),
-            torch.cat([self._weights, other._weights]),
-        )
-        fits = (
-            self._held is not None
-            and other._held is not None
-            and len(both._x) * self._source.width <= _NUMBERS_HELD
-        )
-        both._held = (self._held or []) + (other._held or []) if fits else None
-        return both
+        x, weights = join_rows([self._x, other._x]), torch.cat([self._weights, other._weights])
+        known = [*(self._held or ()), *(other._held or ())]  # of both, if both together fit
+        return StoredGradients(self._source, x, weights, known)

@@ -117,10 +117,8 @@ def measure_split(
     best_other = _find_best_others(model, samples)
     found, why = None, report.warning
     if not report.saturated:
-        found, why = _measure_distances(model, samples)
-    if found is not None:
-        named = replace(found, class_names=report.class_names)
-        report = replace(report, input_margins=named)
+        found, why = _measure_distances(model, samples, options.class_names)
+        report = replace(report, input_margins=found)
     assert report.labels is not None  # `measure` always fills them
     # Where there are no distances, the rival is the next best answer.
     rivals = best_other if found is None else found.rivals
@@ -136,11 +134,13 @@ def token_layer(model: nn.Module, X: Any) -> nn.Module | None:
     return next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
 
 
-def _measure_distances(model: nn.Module, samples: Arrays) -> tuple[InputMargins | None, str]:
+def _measure_distances(
+    model: nn.Module, samples: Arrays, names: Any
+) -> tuple[InputMargins | None, str]:
     """The distances to the boundary, or why there are none."""
     layer = token_layer(model, samples.X)
     try:
-        found = input_margins(model, samples, layer=layer, progress=False)
+        found = input_margins(model, samples, layer=layer, class_names=names, progress=False)
     # Nets without gradients in their inputs have no distances, and everything else on the page.
     except (ModelError, DataError, ArgumentError) as error:
         return None, str(error)
