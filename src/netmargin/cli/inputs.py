@@ -5,7 +5,6 @@ import importlib
 import os
 import sys
 import traceback
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -203,15 +202,7 @@ def arrays(path: str):
         # Pickles could run code: a file of samples need not hold any.
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"]
-    except (
-        OSError,
-        KeyError,
-        ValueError,
-        EOFError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-    ) as error:
+    except Exception as error:  # numpy and zipfile raise nearly anything for other bytes
         raise DataError(
             f"Cannot read arrays X and y from {path!r}: {error}. Save them with numpy.savez(file,"
             " X=X, y=y)."
@@ -250,21 +241,14 @@ def _load_factory(name: str, module_name: str, function: str) -> Any:
     sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module_name), function)
-    except ModuleNotFoundError as error:
-        # Either the package itself is not found, or something that it imports.
-        where = "Run from the folder that holds its package."
-        if error.name and not module_name.startswith(error.name):
-            where = "Install what it imports."
-        raise ModelError(f"Cannot find the model factory {name!r}: {error}. {where}") from error
-    except AttributeError as error:
+    except (Exception, SystemExit) as error:  # the caller's code, which may raise anything
+        advice = " Check the name of the function." if isinstance(error, AttributeError) else ""
+        if isinstance(error, ModuleNotFoundError):  # of the package, or of what it imports
+            own = not error.name or module_name.startswith(error.name)
+            advice = " Run from the folder that holds its package."
+            advice = advice if own else " Install what it imports."
         raise ModelError(
-            f"Cannot find the model factory {name!r}: {error}. Check the name of the function."
-        ) from error
-    except (Exception, SystemExit) as error:
-        # The module is the caller's code, and may raise anything.
-        raise ModelError(
-            f"Cannot import {module_name!r}, the module of the model factory:"
-            f" {_describe_error(error)}."
+            f"Cannot load the model factory {name!r}: {_describe_error(error)}.{advice}"
         ) from error
 
 

@@ -5,7 +5,7 @@ SIGTERM where work can be saved.
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -51,23 +51,15 @@ def run_apart(program: Callable[[], T], stop: Callable[[], Any]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():  # where no signal arrives
         return program()
-    ended: Future[T] = Future()  # Python 3.11 takes a thread for ended where Ctrl-C ends its `join`
-
-    def run() -> None:
+    with ThreadPoolExecutor(1) as thread:  # at whose end it is waited for
         try:
-            ended.set_result(program())
-        except BaseException as error:
-            ended.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        while not wait([ended], _POLL).done:
-            pass
-    except KeyboardInterrupt:
-        stop()
-        wait([ended])
-        raise
-    return ended.result()
+            ended = thread.submit(program)
+            while not wait([ended], _POLL).done:
+                pass
+        except KeyboardInterrupt:
+            stop()
+            raise
+        return ended.result()
 
 
 class Termination:

@@ -47,7 +47,9 @@ def certified_radii(
     net : its layers. norms, last : from `lipschitz.chain_norms`; their product is the Lipschitz
     constant of each gap.
     """
-    local = _can_afford_slopes(net, x)
+    # Piecewise linear by its ReLUs only, and small enough for slopes of its own region.
+    local = all(is_linear(layer) or isinstance(layer, KINKS) for layer in net)
+    local = local and _count_slopes(net, x) <= _SLOPES_PER_SAMPLE
     with torch.no_grad():
         errors = rounding_errors(net, x, norms, units=local)
         unit_errors, errors = errors.split([errors.shape[1] - len(last), len(last)], 1)
@@ -90,12 +92,6 @@ def _count_slopes(net: list[nn.Module], x: Tensor) -> int:
     with torch.no_grad():
         entering, scores = _evaluate_units(net, x[:1])
     return x[0].numel() * (sum(part.numel() for part in entering) + scores.numel())
-
-
-def _can_afford_slopes(net: list[nn.Module], x: Tensor) -> bool:
-    """Whether the net is piecewise linear by its ReLUs only, and small enough for local radii."""
-    piecewise_linear = all(is_linear(layer) or isinstance(layer, KINKS) for layer in net)
-    return piecewise_linear and _count_slopes(net, x) <= _SLOPES_PER_SAMPLE
 
 
 def _bound_slope_errors(

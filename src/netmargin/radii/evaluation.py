@@ -143,7 +143,7 @@ def robustness(
     model, X = as_one_tensor(model, samples.X)
     scored = NetOnSamples(model, _prepare_inputs(Arrays(X, samples.y)))
     net, samples, first = scored.twin, scored.samples, scored.first_inputs(batch_size)
-    _freeze(net)
+    net.requires_grad_(False)
     require_no_faults(net, scored.first_inputs(SAMPLES), weights=False)
     measured = measure(net, samples, batch_size=batch_size)
     with fitting_threads(work_of(net, first)):
@@ -202,12 +202,6 @@ def robustness(
         warning=" ".join(filter(None, (measured.warning, masked))),
         upper_proved=methods.judge is not None,
     )
-
-
-def _freeze(net: nn.Module) -> None:
-    """Take gradients of parameters from a net."""
-    for parameter in net.parameters():
-        parameter.requires_grad_(False)
 
 
 def _prepare_inputs(samples: Arrays) -> Arrays:

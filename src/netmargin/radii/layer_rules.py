@@ -129,7 +129,8 @@ def make_layer(node: fx.Node, module: nn.Module | None, values: Tensor, said: st
         dims = [d % values.ndim for d in ([dims] if isinstance(dims, int) else dims or [0])]
         if 0 not in dims:
             return Averaged(dims, shape)
-    if ARITHMETIC.get(call, "cat") != "cat" and not named and _are_constants(args):
+    constants = [a for a in args if isinstance(a, (int, float, Tensor))]  # all but the samples
+    if ARITHMETIC.get(call, "cat") != "cat" and not named and len(constants) == len(args) - 1:
         return calculate(ARITHMETIC[call], args, values[:1])
     raise refuse(said, "known Lipschitz constant")
 
@@ -217,12 +218,6 @@ def _as_linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     if bias is not None:
         layer.bias.data.copy_(bias)
     return layer
-
-
-def _are_constants(args: list[Any]) -> bool:
-    """Whether all arguments but one, that of the samples, are numbers or tensors."""
-    constants = [a for a in args if isinstance(a, (int, float, Tensor))]
-    return len(constants) == len(args) - 1
 
 
 def calculate(name: str, args: list[Any], like: Tensor) -> Scaled:

@@ -59,13 +59,8 @@ def apply_linear(layer: nn.Module, state: Affine) -> Affine:
 
 def move(layer: Moved, state: Affine) -> Affine:
     """Move the values of a sample."""
-    return Affine(
-        layer(state.columns),
-        layer(state.offset),
-        layer(state.column_errors),
-        layer(state.offset_errors),
-        state.fresh and layer.index is None,
-    )
+    parts = (state.columns, state.offset, state.column_errors, state.offset_errors)
+    return Affine(*map(layer, parts), fresh=state.fresh and layer.index is None)
 
 
 def _require_small(inputs: int, outputs: int) -> None:

@@ -5,14 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ..layer_rules import KINKS, refuse
-from ..layers import Averaged, Branches, Moved, NamedLayer, Scaled
+from ..layer_rules import KINKS, LINEAR, refuse
+from ..layers import Branches, Moved, NamedLayer
 from .affine import Affine, apply_linear, move, start_stretch
-
-_LINEAR = (
-    nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.AvgPool1d, nn.AvgPool2d,
-    nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d, Averaged, Scaled,
-)  # fmt: skip
 
 
 def fold_layers(layers: list[NamedLayer], x: Tensor) -> tuple[list[Affine], list[np.ndarray]]:
@@ -33,10 +28,10 @@ def fold_layers(layers: list[NamedLayer], x: Tensor) -> tuple[list[Affine], list
             )
         elif isinstance(layer, Moved):
             state = move(layer, state)
-        elif isinstance(layer, _LINEAR):
-            state = apply_linear(layer, state)
-        elif not isinstance(layer, nn.Identity):
+        elif not isinstance(layer, LINEAR):
             raise refuse(said, "rule for exact radii")
+        elif not isinstance(layer, nn.Identity):
+            state = apply_linear(layer, state)
     return [*done, state], slopes
 
 
