@@ -60,7 +60,9 @@ def apply_linear(layer: nn.Module, state: Affine) -> Affine:
 def move(layer: Moved, state: Affine) -> Affine:
     """Move the values of a sample."""
     parts = (state.columns, state.offset, state.column_errors, state.offset_errors)
-    return Affine(*map(layer, parts), fresh=state.fresh and layer.index is None)
+    columns, offset, column_errors, offset_errors = map(layer, parts)
+    still = state.fresh and layer.index is None
+    return Affine(columns, offset, column_errors, offset_errors, still)
 
 
 def _require_small(inputs: int, outputs: int) -> None:
