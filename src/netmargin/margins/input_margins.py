@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +12,6 @@ from ..core.saved_records import Record
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, name_labels
 from ..nets.model import require_finite
-from ..nets.probabilities import Doubt
 from ..nets.row_order import require_order
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
@@ -229,9 +227,6 @@ def input_margins(
     rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
 
-    def begin(x: Any, outputs: Tensor, doubt: Doubt) -> None:
-        require_finite(model)
-
     def compute(batch: ScoredBatch) -> tuple[Boundaries, Tensor, Tensor]:
         near = find_boundaries(batch.point, batch.outputs, batch.targets, rivals=rivals)
         return near, batch.hard, batch.classes
@@ -242,7 +237,7 @@ def input_margins(
         batch_size,
         names,
         score=lambda x: differentiable_scores(model, x, layer),
-        begin=begin,
+        begin=lambda *_: require_finite(model),
         compute=compute,
         slopes=layer is None,
         progress="input margins" if progress else "",

@@ -17,11 +17,11 @@ from ..losses import Loss, as_loss
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames
 from ..nets.model import scores as score
-from ..nets.probabilities import Doubt
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
 from .near_answers import Groups, NearAnswers
 from .normalization import measure_norms, normalizing_homogeneity
+from .of_outputs import best_others
 from .report import MarginReport
 from .scored_batches import ScoredBatch, pass_over
 from .spectral import read_chain
@@ -48,7 +48,7 @@ def measure(
     `report.summary()` says in words what the numbers mean. Margins q are raw scores; the report
     divides them by what the size of the weights explains. The net runs in evaluation mode, on its
     own device and in its own dtype, and is as it was afterwards. Data are streamed: what is kept
-    per sample is its margin and its class (16 bytes).
+    per sample is its margin, its class and the next best one (24 bytes).
 
     Parameters
     ----------
@@ -146,19 +146,19 @@ def measure(
     def compute_scores(x: Any) -> tuple[Tensor, Tensor]:
         return differentiable_scores(model, x) if input_margins is True else (x, score(model, x))
 
-    def begin(x: Any, outputs: Tensor, doubt: Doubt) -> Homogeneity:
+    def begin(x: Any, outputs: Tensor) -> Homogeneity:
         # The net is analysed on the first batch, the only inputs that are at hand for certain.
         found = homogeneity or analyse(model, x, statistics=statistics)
         loss.require_outputs(outputs.shape[1])
+        nearly.require_number(outputs.shape[1])
         return found
 
-    def compute(batch: ScoredBatch) -> tuple[Tensor, Tensor, float, Boundaries | None, int]:
+    def compute(batch: ScoredBatch) -> tuple[Tensor, Tensor, Tensor, float, Boundaries | None]:
         near = None
         if input_margins is True:
             near = find_boundaries(batch.point, batch.outputs, batch.targets, rivals=rivals)
-        outputs, right = batch.outputs.detach(), batch.hard > 0
-        also = nearly.count(outputs, batch.classes, right) if nearly else 0
-        return batch.hard, batch.classes, _sum_losses(loss, batch.soft), near, also
+        others = best_others(batch.outputs.detach(), batch.targets)
+        return batch.hard, batch.classes, others, _sum_losses(loss, batch.soft), near
 
     parts, analysis, doubt = pass_over(
         model,
@@ -171,31 +171,32 @@ def measure(
         faults=homogeneity.warning if homogeneity else None,
         slopes=input_margins is True,
     )
-    q, classes, log_losses, boundaries, also = zip(*parts, strict=True)
-    found = torch.cat(q), torch.cat(classes)
+    *found, log_losses, boundaries = zip(*parts, strict=True)
+    q, classes, others = map(torch.cat, found)
     # Sums of losses as logs: deep in training a loss is far below the least float64.
     log_loss = functools.reduce(logspace.log_add, log_losses, -math.inf)
     warning = doubt.text
     if input_margins is True:
-        input_margins = InputMargins.joined(boundaries, *found, warning)
+        input_margins = InputMargins.joined(boundaries, q, classes, warning)
         warning = input_margins.warning
-    if input_margins and len(input_margins.q) != len(found[0]):
+    if input_margins and len(input_margins.q) != len(q):
         raise ArgumentError(
-            f"input_margins holds {input_margins.n} samples, and the data {len(found[0])}. Pass"
+            f"input_margins holds {input_margins.n} samples, and the data {len(q)}. Pass"
             " what nm.input_margins found for these data."
         )
-    report = make_report(model, analysis, loss, found[0], log_loss)
+    report = make_report(model, analysis, loss, q, log_loss)
     if input_margins:
         own = names.names or input_margins.class_names
         input_margins = replace(input_margins, class_names=own)
     return replace(
         report,
-        labels=found[1],
+        labels=classes,
         input_margins=input_margins or None,
         class_names=names.names,
         warning=warning,
         saturated=doubt.saturated,
-        near_accuracy=sum(also) / len(found[0]) if nearly else None,
+        others=others,
+        near_accuracy=nearly.share(classes, others, q > 0) if nearly else None,
     )
 
 

@@ -39,17 +39,19 @@ class NearAnswers:
     def __bool__(self) -> bool:
         return self._within is not None or bool(self._groups)
 
-    def count(self, outputs: Tensor, classes: Tensor, right: Tensor) -> int:
-        """How many samples of these classes have a right answer, or one that is nearly so."""
-        scores = torch.cat([-outputs, outputs], 1) if outputs.shape[1] == 1 else outputs
-        if beyond := [number for number in self._groups if number >= scores.shape[1]]:
+    def require_number(self, outputs: int) -> None:
+        """Raise ArgumentError for groups of classes that a net has not."""
+        classes = max(outputs, 2)  # a net with one output has two
+        if beyond := [number for number in self._groups if number >= classes]:
             raise ArgumentError(
-                f"groups has the class {beyond[0]}, and the net {scores.shape[1]} classes, from 0."
+                f"groups has the class {beyond[0]}, and the net {classes} classes, from 0."
             )
-        own = classes.to(scores.device)
-        answers = scores.scatter(1, own[:, None], -torch.inf).argmax(1).cpu()
+
+    def share(self, classes: Tensor, answers: Tensor, right: Tensor) -> float:
+        """The share of samples that are `right`, or whose answer is nearly so."""
         near = right | ((answers - classes).abs() <= (self._within or 0))
-        table = torch.arange(scores.shape[1], device="cpu")
+        largest = max(int(classes.max()), int(answers.max()), *self._groups)
+        table = torch.arange(largest + 1, device="cpu")
         for number, group in self._groups.items():
             table[number] = -1 - group
-        return int((near | (table[answers] == table[classes])).sum())
+        return int((near | (table[answers] == table[classes])).sum()) / len(right)

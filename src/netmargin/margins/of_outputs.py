@@ -44,6 +44,13 @@ def class_indices(y: Tensor, outputs: int) -> Tensor:
     return (y > 0).long().cpu() if outputs == 1 else y.cpu()
 
 
+def best_others(outputs: Tensor, y: Tensor) -> Tensor:
+    """The class of the largest score but that of the label, int64 on the CPU, shape (N,)."""
+    if outputs.shape[1] == 1:
+        return (y < 0).long().cpu()
+    return outputs.scatter(1, y[:, None], -math.inf).argmax(1).cpu()
+
+
 def require_finite_margins(soft: Tensor, outputs: Tensor, y: Tensor, *, measured: int) -> None:
     """Raise NonFiniteOutputError for the first soft margin of a batch that is NaN or infinite.
 

@@ -79,6 +79,8 @@ class MarginReport(Record):
         for others.
     saturated : bool
         Whether the scores are probabilities, whose differences are no margins.
+    others : Tensor, shape (N,), int64, or None
+        The class of the largest score but that of the label: the answer, where it is wrong.
     near_accuracy : float or None
         The share of samples whose answer is right or nearly right; None where `measure` was not
         told what that is.
@@ -96,6 +98,7 @@ class MarginReport(Record):
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
     warning: str = field(default="", repr=False)
     saturated: bool = field(default=False, repr=False)
+    others: Tensor | None = field(default=None, repr=False)
     near_accuracy: float | None = field(default=None, repr=False)
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
     """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms

@@ -46,7 +46,7 @@ def pass_over(
     names: ClassNames,
     *,
     score: Callable[[Any], tuple[Tensor, Tensor]],
-    begin: Callable[[Any, Tensor, Doubt], Opened],
+    begin: Callable[[Any, Tensor], Opened],
     compute: Callable[[ScoredBatch], Found],
     faults: str | None = None,
     slopes: bool = False,
@@ -54,8 +54,8 @@ def pass_over(
 ) -> tuple[list[Found], Opened, Doubt]:
     """What `compute` finds in every batch, what `begin` finds in the first, and doubts about it.
 
-    `score` maps inputs to a point and the scores of it, `begin` takes the first inputs, scores and
-    doubts. `faults` are those of the net where they are known: they are not warned of then.
+    `score` maps inputs to a point and the scores of it, `begin` takes the first inputs and scores.
+    `faults` are those of the net where they are known: they are not warned of then.
     `slopes` says whether scores are differentiated in the inputs. The net is in evaluation mode and
     gradients are off. Of processes that share the samples each computes its own batches, and all
     return the whole. `progress` is what is shown meanwhile.
@@ -88,7 +88,7 @@ def pass_over(
                             few = next(batches(samples, SAMPLES, model))[0]
                         doubt = doubt_scores(model, x, outputs)
                         doubt = _doubt_net(model, few, doubt, faults, slopes)
-                        first = begin(x, outputs, doubt)
+                        first = begin(x, outputs)
                         names.require_number(outputs.shape[1])
                         labels = Labels(outputs.shape[1])
                     targets = labels.encode(y).to(outputs.device)

@@ -14,7 +14,6 @@ from ..homogeneity import Homogeneity, analyse
 from ..margins import InputMargins, MarginReport, input_margins, measure
 from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, read_model_and_data
-from ..nets.labels import Labels
 from ..nets.model import in_mode, scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
 
@@ -114,15 +113,15 @@ def measure_split(
         within=options.within,
         groups=options.groups,
     )
-    best_other = _find_best_others(model, samples)
     found, why = None, report.warning
     if not report.saturated:
         found, why = _measure_distances(model, samples, options.class_names)
         report = replace(report, input_margins=found)
     assert report.labels is not None  # `measure` always fills them
+    assert report.others is not None
     # Where there are no distances, the rival is the next best answer.
-    rivals = best_other if found is None else found.rivals
-    answers = torch.where(report.q > 0, report.labels, best_other)
+    rivals = report.others if found is None else found.rivals
+    answers = torch.where(report.q > 0, report.labels, report.others)
     shown = tensors_of(samples.X)[0]  # of inputs by name the first
     return Measured(key, shown.detach().cpu(), report, answers, rivals, why)
 
@@ -145,18 +144,3 @@ def _measure_distances(
     except (ModelError, DataError, ArgumentError) as error:
         return None, str(error)
     return found, ""
-
-
-def _find_best_others(model: nn.Module, samples: Arrays) -> Tensor:
-    """The best of the other classes of each sample, int64, (N,)."""
-    labels, found = None, []
-    with in_mode(model, training=False), torch.no_grad():
-        for x, y in batches(samples, 200, model):
-            values = scores(model, x)
-            labels = labels or Labels(values.shape[1])
-            own = labels.encode(y).to(values.device)
-            if values.shape[1] == 1:
-                found.append((own < 0).long().cpu())
-            else:
-                found.append(values.scatter(1, own[:, None], -math.inf).argmax(1).cpu())
-    return torch.cat(found)
