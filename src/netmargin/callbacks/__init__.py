@@ -2,8 +2,9 @@
 Hugging Face's Trainer around it. A framework is imported when its callback is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 from .watch import Watch as Watch
 
@@ -11,14 +12,8 @@ if TYPE_CHECKING:
     from .lightning import LightningMarginMonitor as LightningMarginMonitor
     from .transformers import TransformersMarginCallback as TransformersMarginCallback
 
-__all__ = ["LightningMarginMonitor", "TransformersMarginCallback"]
-
-
-_FILES = {"LightningMarginMonitor": ".lightning", "TransformersMarginCallback": ".transformers"}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a callback, and its framework with it."""
-    if name in _FILES:
-        return getattr(import_module(_FILES[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_CALLBACKS = {
+    "lightning": ["LightningMarginMonitor"],
+    "transformers": ["TransformersMarginCallback"],
+}
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs=_CALLBACKS)

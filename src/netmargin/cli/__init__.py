@@ -18,19 +18,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        Words of the command line after the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        The exit code: 0 done, 1 the work failed and said why, 2 wrong usage, 130 interrupted by
-        Ctrl-C.
-    """
+    """Run the words of a command line, those of the process by default; return the exit code."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name) or open(os.devnull, "w")  # noqa: SIM115
         setattr(sys, name, stream)  # closed ones, as cron jobs and services have them

@@ -93,27 +93,21 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _make_number_parser(
-    number: type, name: str, holds: Callable[[Any], bool]
-) -> Callable[[str], Any]:
-    """A parser of numbers for which `holds` is true; argparse names it in its errors."""
+def positive(number: type, *, or_zero: bool = False) -> Callable[[str], Any]:
+    """Make a parser of positive numbers, or of 0 as well, for argparse."""
 
-    def parse(text: str):
+    def parse(text: str) -> Any:
         value = number(text)
-        if not holds(value):
+        if not (value > 0 or (or_zero and value == 0)):
             raise ValueError(text)
         return value
 
-    parse.__name__ = name  # argparse says "invalid NAME value"
+    # argparse says "invalid NAME value"
+    parse.__name__ = "whole number from 0 on" if or_zero else f"positive {number.__name__}"
     return parse
 
 
-def positive(number: type) -> Callable[[str], Any]:
-    """Make a parser of positive numbers, for argparse."""
-    return _make_number_parser(number, f"positive {number.__name__}", lambda value: value > 0)
-
-
-natural = _make_number_parser(int, "whole number from 0 on", lambda value: value >= 0)
+natural = positive(int, or_zero=True)
 """A parser of whole numbers from 0 on, for argparse."""
 
 

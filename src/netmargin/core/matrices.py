@@ -34,18 +34,10 @@ have sums of them.
 
 @dataclass(frozen=True)
 class SolverData(Record):
-    """Checked inputs and labels, or targets, in float64.
+    """Checked inputs and labels, or targets, in float64."""
 
-    Attributes
-    ----------
-    Z : ndarray, shape (n, D)
-        Inputs, with a last column of ones where a bias was asked for.
-    y : ndarray, shape (n,)
-        Labels -1, +1, or real targets.
-    """
-
-    Z: np.ndarray
-    y: np.ndarray
+    Z: np.ndarray  # (n, D), with a last column of ones where a bias was asked for
+    y: np.ndarray  # (n,): labels -1, +1, or real targets
 
     @property
     def size(self) -> float:

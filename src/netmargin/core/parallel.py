@@ -19,15 +19,10 @@ class WorkerKilledError(NetmarginError):
 
 
 def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iterator[Any]:
-    """Run tasks, and give the result of each as soon as it is there.
+    """Run `count` joblib.delayed tasks, and give the result of each as soon as it is there.
 
-    tasks : joblib.delayed calls, whose functions and arguments can be pickled.
-    count : how many there are.
-    jobs : the number of processes; None: as `joblib.parallel_config` says, in whose context this is
-        called, or else one for each core of this machine.
-
-    Yields the results in the order in which they are done. Raises WorkerKilledError where a process
-    was killed, ArgumentError where joblib was told to use threads.
+    jobs : the number of processes; None: as `joblib.parallel_config` says, or one for each core.
+    Raises WorkerKilledError where a process was killed, ArgumentError for threads.
     """
     backend, configured = get_active_backend()
     _require_processes(backend)

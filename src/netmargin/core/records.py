@@ -40,27 +40,13 @@ explanation, which tables in notebooks leave out.
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """What a record says, for every place where it is shown.
-
-    Attributes
-    ----------
-    title : str
-        What stands above it.
-    rows : sequence of Row
-        Names and values, headings and explanations.
-    heads : sequence of cells
-        The titles of the columns; empty for none.
-    notes : sequence of str
-        Sentences below it.
-    warning : str
-        What is wrong with the numbers, or "".
-    """
+    """What a record says, for every place where it is shown."""
 
     title: str
-    rows: Sequence[Row]
-    heads: Sequence[Cell] = ()
-    notes: Sequence[str] = ()
-    warning: str = ""
+    rows: Sequence[Row]  # names and values, headings and explanations
+    heads: Sequence[Cell] = ()  # the titles of the columns
+    notes: Sequence[str] = ()  # sentences below it
+    warning: str = ""  # what is wrong with the numbers
 
     def text(self) -> str:
         """Write the table as text in columns; warnings come first."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..core.devices import holds_float64, where_float64_is
 from ..errors import ModelError
@@ -166,23 +167,7 @@ def float64_copy(model: nn.Module) -> nn.Module:
     model = check_model(model)
     able = able_to_float64(model)
     require_finite(model)
-    # Tensors that a module computed from its parameters, as `nn.utils.weight_norm` keeps them, are
-    # copied by value: with their graph they cannot be, and the next forward pass makes them anew.
-    computed = {
-        id(value): value.detach().clone()
-        for module in model.modules()
-        for value in vars(module).values()
-        if isinstance(value, Tensor) and not value.is_leaf
-    }
-    try:
-        twin = copy.deepcopy(model, computed) if able is model else able
-    except Exception as error:  # modules are the caller's code, and may raise anything
-        raise ModelError(
-            f"The model cannot be copied: {type(error).__name__}: {error}. A copy in float64 is"
-            " what is computed with: keep what copy.deepcopy refuses (files, locks, generators)"
-            " outside of the model."
-        ) from error
-    twin = twin.double().eval()
+    twin = (copy_model(model) if able is model else able).double().eval()
     for module in twin.modules():
         # They change gradients, and what is proved by gradients with them.
         module._backward_hooks.clear()
@@ -192,6 +177,28 @@ def float64_copy(model: nn.Module) -> nn.Module:
         weight.data.mul_(mask)  # so that norms see the 0 that it is multiplied by
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.
     return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+
+
+def copy_model(model: nn.Module) -> nn.Module:
+    """A copy of a model with all that it holds. Raises ModelError where there can be none."""
+    # Tensors that a module computed from its parameters, as `nn.utils.weight_norm` keeps them, are
+    # copied by value: with their graph they cannot be, and the next forward pass makes them anew.
+    computed = {
+        id(value): value.detach().clone()
+        for module in model.modules()
+        for value in vars(module).values()
+        if isinstance(value, Tensor) and not value.is_leaf
+    }
+    make: Any = nn.UninitializedBuffer  # torch copies lazy parameters, but no lazy buffers
+    lazy = {id(b): make(device=b.device, dtype=b.dtype) for b in model.buffers() if is_lazy(b)}
+    try:
+        return copy.deepcopy(model, computed | lazy)
+    except Exception as error:  # modules are the caller's code, and may raise anything
+        raise ModelError(
+            f"The model cannot be copied: {type(error).__name__}: {error}. A copy in float64 is"
+            " what is computed with: keep what copy.deepcopy refuses (files, locks, generators)"
+            " outside of the model."
+        ) from error
 
 
 @contextmanager

@@ -25,12 +25,9 @@ def check_box(box, samples: Arrays) -> InputBox:
     if box is None:
         return None
     try:
-        low, high = (float(value) for value in box)
+        low, high = map(float, box)
     except (TypeError, ValueError):
-        raise DataError(
-            "box must be a pair, the smallest and the largest value of an input, such as (0, 1);"
-            f" got {box!r}"
-        ) from None
+        low = high = math.nan
     if not -math.inf < low < high < math.inf:
         raise DataError(
             f"box must be a pair of finite numbers, the smaller first, such as (0, 1); got {box!r}."

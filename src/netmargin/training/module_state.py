@@ -3,8 +3,6 @@
 import copy
 import textwrap
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from ..errors import CheckpointError, ModelError
 from ..nets.accepted_models import require_shapes
-from ..nets.model import require_finite
+from ..nets.model import copy_model, require_finite
 from .safetensors_files import memory_of
 
 COMPILED = "_orig_mod."
@@ -89,9 +87,10 @@ def put_state(model: nn.Module, state: dict, path: str | Path, *, strict: bool =
                     f"{n} is of type {state[n].dtype} in the file, which weights are not."
                 )
         tied = {n: held[memory] for n, memory in own.items() if memory in held}
-        with _unchanged_on_failure(model):
-            found = restore_state(model, make_state(tied | state, state), strict=strict)
-            require_finite(require_shapes(model))
+        given = make_state(tied | state, state)
+        restore_state(trial := copy_model(model), given, strict=strict)
+        require_finite(require_shapes(trial))
+        found = restore_state(model, given, strict=strict)
     except ModelError as error:
         raise CheckpointError(f"{path}: {error}") from error
     except Exception as error:  # a module loads by code of its own, which may raise anything
@@ -109,28 +108,3 @@ def put_state(model: nn.Module, state: dict, path: str | Path, *, strict: bool =
         for kind, what in lacking.items()
         if (names := getattr(found, f"{kind}_keys", ()))
     ]
-
-
-@contextmanager
-def _unchanged_on_failure(model: nn.Module) -> Iterator[None]:
-    """Put a module back to what it was where a block raises; tensors stay the same objects."""
-    modules, tensors = list(model.modules()), [*model.parameters(), *model.buffers()]
-    held = [vars(module) for module in modules]
-    held += [value for own in held for value in own.values() if isinstance(value, dict)]
-    before = [(own, dict(own)) for own in held]
-    # A lazy tensor that is filled changes its class.
-    data = [(t, type(t), t.data, None if is_lazy(t) else t.data.clone()) for t in tensors]
-    with_extra = [m for m in modules if type(m).get_extra_state is not nn.Module.get_extra_state]
-    extra = [(module, copy.deepcopy(module.get_extra_state())) for module in with_extra]
-    try:
-        yield
-    except BaseException:
-        for own, old in before:
-            own.clear()
-            own.update(old)
-        for tensor, kind, numbers, copied in data:
-            tensor.data = numbers if copied is None else numbers.copy_(copied)
-            tensor.__class__ = kind
-        for module, saved in extra:
-            module.set_extra_state(saved)
-        raise

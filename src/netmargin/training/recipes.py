@@ -12,17 +12,12 @@ from ..core.records import short_repr
 
 @dataclass(frozen=True)
 class Recipe:
-    """A net of the papers with the data it is trained on.
-
-    make_model : makes the net anew, with `bias` as an optional argument.
-    data : a key of `netmargin.datasets.BY_NAME`.
-    batch_size : samples per step of training.
-    """
+    """A net of the papers with the data it is trained on."""
 
     title: str
-    make_model: Callable[..., nn.Module]
-    data: str
-    batch_size: int = 100
+    make_model: Callable[..., nn.Module]  # anew, with `bias` as an optional argument
+    data: str  # a key of `netmargin.datasets.BY_NAME`
+    batch_size: int = 100  # samples per step of training
 
     __repr__ = short_repr
 

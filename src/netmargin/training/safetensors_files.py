@@ -27,8 +27,6 @@ _IN_FOLDER = (
     *("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
 """What `save_pretrained` writes into a folder, in the order in which it is looked for."""
-_LARGEST_INDEX = 100_000_000
-"""Bytes of an index; it has some 100 for each tensor. The format has the same limit for headers."""
 
 
 def find_in_folder(folder: Path) -> Path:
@@ -112,8 +110,6 @@ def _read_file(path: Path) -> dict[str, Any]:
 def _read_index(path: Path) -> dict[str, list[str]]:
     """The names of the tensors in each shard. Raises CheckpointError."""
     with explain_unreadable(path, "no index of shards", ValueError, RecursionError):
-        if path.stat().st_size > _LARGEST_INDEX:
-            raise ValueError(f"it has {path.stat().st_size:,} bytes")
         index = json.loads(path.read_text(encoding="utf-8"))
         places = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(places, dict) or not places:
