@@ -178,6 +178,13 @@ def test_nothing_is_proved_of_samples_that_see_each_other(name, call):
         REFUSING[call](net, labelled(net))
 
 
+@pytest.mark.parametrize("call", REFUSING)
+def test_outputs_that_are_nan_are_no_noise(call):
+    net = on_scores(lambda z: torch.cat([z[:, 1:], (-z[:, :1].square() - 1).sqrt()], 1))
+    with pytest.raises(nm.NonFiniteOutputError, match="are NaN on finite inputs"):
+        REFUSING[call](net, (X, torch.arange(len(X)) % 2))
+
+
 @pytest.mark.parametrize("seen", [False, True])
 def test_features_of_samples_that_see_each_other_are_not_used(seen):
     norm = nn.BatchNorm2d(2, track_running_stats=not seen)

@@ -68,6 +68,7 @@ def test_compare_and_the_page_show_both_shares(tmp_path):
     [
         ({"within": -1}, "within must be"),
         ({"groups": [[0, 1]]}, "groups must be"),
+        ({"groups": {"x": 0}}, r"a group of classes must be a list, such as \[0, 1\]; got 0"),
         ({"groups": {"x": ["a"]}}, "groups has the class 'a', which is unknown"),
         ({"groups": {"x": [0, 1], "y": [1]}}, "groups has the class 1, which is unknown, or in tw"),
         ({"groups": {"x": [0, 5]}}, "groups has the class 5, and the net 5 classes, from 0"),

@@ -27,6 +27,7 @@ class NearAnswers:
         numbers = {name: number for number, name in enumerate(names.names or ())}
         self._groups: dict[int, int] = {}
         for group, classes in enumerate((groups or {}).values()):
+            check_instance("a group of classes", classes, Collection, "a list, such as [0, 1]")
             for given in classes:
                 number = numbers.get(given, given)
                 if isinstance(number, str) or number in self._groups or number < 0:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from ..errors import ModelError, NetmarginError
+from ..errors import ModelError, NetmarginError, NonFiniteOutputError
 from .advice import explain_forward_errors
 from .casts import CastsTo
 from .eager_mode import EagerMode
-from .model import call_with, scores
+from .model import call_with, require_finite, scores
 from .named_inputs import map_floating
 
 SAMPLES = 16
@@ -59,12 +59,17 @@ def find_faults(model: nn.Module, x: Any, *, weights: bool = True) -> str:
 
     It is seen on a few samples of the batch x. Those of inputs alone do not ask for the model's
     `weights`. The state of torch's random generators is left as it was. Raises what `scores`
-    raises.
+    raises, and NonFiniteOutputError for NaN.
     """
     x, watched = x[:SAMPLES], _Watched()
     with torch.no_grad(), torch.random.fork_rng():
         with watched:
             whole = scores(model, x)
+        if bool(whole.isnan().any()):
+            require_finite(model)
+            raise NonFiniteOutputError(
+                "The model's outputs are NaN on finite inputs. Check its weights."
+            )
         size, noise = _size_of(whole), _difference(whole, scores(model, x))
         if noise > _ROUNDING_UNITS * torch.finfo(whole.dtype).eps * size:
             return (
