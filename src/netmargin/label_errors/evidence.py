@@ -66,10 +66,8 @@ def find_wrong(
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The probability that each label is wrong, (n,), which never rises with its margin; and the
-    classes of whose labels nothing can be told.
-
-    F : predictions (n, C) without the sample's own label; y : classes (n,); margins : those of the
-    given labels; units : one row of each group of copies, by which all is judged.
+    classes of whose labels nothing can be told. F : predictions (n, C) without the sample's own
+    label; y : classes; units : one row of each group of copies, by which all is judged.
     """
     classes = F.shape[1]
     sizes = np.bincount(y[units], minlength=classes)

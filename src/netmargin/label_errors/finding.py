@@ -41,13 +41,11 @@ def label_errors(
     Go through `found.frame(20)` from the top: the first rows are the most suspicious, and whoever
     knows the data decides. `found.summary()` bounds how many labels are wrong.
 
-    No net is trained. Kernel ridge regression on the labels, with kernel exp(-|a - b| / median
-    distance), predicts each sample from all others in closed form; the score of a sample is the
-    prediction of its own label less that of the best other one. The kernel sees the inputs, patches
-    of images, or the convolutions of a net, as the squared leave-one-out error on 500 samples
-    chooses. Above 5,000 samples it is replaced by its projection on 3,000 random ones; images of
-    more than 1,024 pixels are shrunk. Copies, also with noise, moved or mirrored, are left out
-    together: a wrong label that occurs twice would vouch for itself.
+    No net is trained. Kernel ridge regression on the labels predicts each sample from all others in
+    closed form; the score of a sample is the prediction of its own label less that of the best
+    other one. The kernel sees the inputs, patches of images, or the convolutions of a net, as the
+    squared leave-one-out error on 500 samples chooses. Copies, also with noise, moved or mirrored,
+    are left out together: a wrong label that occurs twice would vouch for itself.
 
     Where classes overlap, right labels score as low as wrong ones: only what overlap does not
     explain is counted, and where the samples say little about the labels nothing is. The order
@@ -115,9 +113,8 @@ def label_errors(
         )
     if not samples.X.is_floating_point():
         raise DataError(
-            f"The samples are whole numbers ({samples.X.dtype}), as tokens are, which are not near"
-            " each other when their numbers are. For images and counts give X.float(); for tokens"
-            " what is looked up for them, such as the embeddings of a pretrained net."
+            f"The samples are whole numbers ({samples.X.dtype}), as tokens are. For images and"
+            " counts give X.float(); for tokens the embeddings of a pretrained net."
         )
     names = ClassNames(class_names)
     folder = check_path("run", run, optional=True)
@@ -182,7 +179,6 @@ def _read_classes(samples: Arrays, model: nn.Module | None) -> tuple[np.ndarray,
     values, classes = np.unique(y, return_inverse=True)
     if len(values) == 1:
         raise DataError(
-            f"All {len(y)} labels are {values[0]}, and every other label would be as good. Pass"
-            " samples of at least two classes."
+            f"All {len(y)} labels are {values[0]}. Pass samples of at least two classes."
         )
     return values, classes

@@ -12,11 +12,12 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.spatial.distance import pdist
 from torch import Tensor
 
 from ..errors import ArgumentError
-from .images import flatten_rows, take
+from .images import flatten_rows
 
 _COMPARED_ROWS, _COMPARED_COLUMNS = 1000, 256
 """Rows and columns whose values are compared, of a table that may fill a grid: .1 s."""
@@ -121,7 +122,7 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     """Whether so many rows differ in few columns that others may be equal by chance."""
     n = len(X)
     drawn = np.random.default_rng(0).permutation(n)[:_COMPARED_ROWS]
-    rows = flatten_rows(take(X, drawn))
+    rows = flatten_rows(X[torch.from_numpy(drawn)])
     varied = np.not_equal(rows, np.roll(rows, 1, axis=0)).sum(axis=0)
     columns = np.argsort(-varied, kind="stable")[:_COMPARED_COLUMNS]
     rows = rows[:, columns[varied[columns] > 0]]
@@ -131,8 +132,8 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     count = np.bincount(np.rint(pdist(rows, "hamming") * rows.shape[1]).astype(int))
     numbers = np.flatnonzero(count[1:]) + 1
     # Equal by chance are rows that are often equal but for few columns, and in each of several.
-    several = rows.shape[1] > 1 and min(map(_count_pairs, rows.T)) - count[0] <= copies
-    if numbers[0] > _FEW_COLUMNS or several:
+    copied = rows.shape[1] > 1 and min(map(_count_pairs, rows.T)) - count[0] <= copies
+    if copied or numbers[0] > _FEW_COLUMNS:
         return False
     next_count = count[numbers[1]] if len(numbers) > 1 else 0
     return copies * next_count <= _COPIES_ABOVE * count[numbers[0]] ** 2

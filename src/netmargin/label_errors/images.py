@@ -43,13 +43,11 @@ def flatten_rows(X: Tensor) -> np.ndarray:
     return (flat if flat.dtype == torch.float64 else flat.float()).numpy()
 
 
-def scale_samples(change: Callable[[np.ndarray], None], X: Tensor) -> np.ndarray:
+def scale_samples(change: Callable[[np.ndarray], np.ndarray], X: Tensor) -> np.ndarray:
     """The numbers of each sample in a row, float32, of largest size 1, and changed in place."""
     rows = flatten_rows(X).astype(np.float64)
     # Squares of 1e200 would be infinite.
-    rows = (rows / (np.abs(rows).max() or 1.0)).astype(np.float32)
-    change(rows)
-    return rows
+    return change((rows / (np.abs(rows).max() or 1.0)).astype(np.float32))
 
 
 def _shrink(images: Tensor) -> Tensor:

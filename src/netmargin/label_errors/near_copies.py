@@ -8,7 +8,6 @@ procedure of Benjamini and Hochberg bounds the share of honest rows among those 
 """
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -48,29 +47,25 @@ def join_near_copies(X: Tensor, equal: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return groups[0], groups[1]
 
 
-def _outline_samples(X: Tensor) -> Iterator[np.ndarray]:
+def _outline_samples(X: Tensor) -> list[np.ndarray]:
     """Rows in which copies are sought, float32."""
     images = open_images(X)
     if images is None:
-        yield scale_samples(scale_rows, X)
-        yield scale_samples(standardize, X)
-        return
+        return [scale_samples(change, X) for change in (scale_rows, standardize)]
     # Of images the even and odd parts of rows of pixels, the latter without sign, are the same when
     # they are mirrored; and the roots of the amplitudes of their waves when they are moved.
     images = images / (images.abs().max() or 1.0)
-    yield _forget_sides(images, images.flip(2))
     grey = images if images.ndim == 3 else images.mean(3)
     waves = torch.fft.rfft2(grey - grey.mean((1, 2), keepdim=True)).abs().sqrt()
     # A wave of a mirror image rises to the other side.
-    yield _forget_sides(waves, waves.flip(1).roll(1, 1))
+    sides = (images, images.flip(2)), (waves, waves.flip(1).roll(1, 1))
+    return [_forget_sides(*both) for both in sides]
 
 
 def _forget_sides(values: Tensor, mirrored: Tensor) -> np.ndarray:
     """Rows of norm 1 from both parts of values, which are the same for their mirror images."""
     parts = (values + mirrored).flatten(1), (values - mirrored).abs().flatten(1)
-    rows = torch.cat(parts, dim=1).numpy()
-    scale_rows(rows)
-    return rows
+    return scale_rows(torch.cat(parts, dim=1).numpy())
 
 
 def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,7 +41,6 @@ def patch_features(images: Tensor, *, mirrored: bool = False, seed: int = 0) -> 
     vector quantization; here with averages in place of sums.
     """
     pixels = images[:, None] if images.ndim == 3 else images.movedim(-1, 1)
-    pixels = pixels.float()
     if mirrored:
         pixels = torch.cat([pixels, pixels.flip(-1)])
     side = max(_LEAST_PATCH, min(pixels.shape[2:]) // _PARTS_OF_A_SIDE)
@@ -54,21 +53,17 @@ def patch_features(images: Tensor, *, mirrored: bool = False, seed: int = 0) -> 
     for start in range(0, len(pixels), _IMAGES_AT_ONCE):
         batch = pixels[start : start + _IMAGES_AT_ONCE]
         response = _respond(batch, filters, mean, floor, step)
-        grids = [
-            F.adaptive_avg_pool2d(F.relu(signed - _DEAD_ZONE), _CELLS).flatten(1)
-            for signed in (response, -response)
-        ]
-        found[start : start + len(batch)] = torch.cat(grids, 1).numpy()
+        signed = F.relu(torch.cat([response, -response], 1) - _DEAD_ZONE)
+        grids = F.adaptive_avg_pool2d(signed, _CELLS).flatten(1)
+        found[start : start + len(batch)] = grids.numpy()
     if mirrored:
         # The sum in place of the mean, as columns are standardized below.
         found[: len(images)] += found[len(images) :]
         found = found[: len(images)]
-    standardize(found)
-    scale_rows(found)
-    return found
+    return scale_rows(standardize(found))
 
 
-def standardize(features: np.ndarray) -> None:
+def standardize(features: np.ndarray) -> np.ndarray:
     """Bring each column to mean 0 and standard deviation 1, in place; constant ones to 0."""
     features -= features.mean(axis=0)
     deviation = features.std(axis=0)
@@ -76,13 +71,15 @@ def standardize(features: np.ndarray) -> None:
     constant = deviation <= 1e-6 * deviation.max(initial=0)
     deviation[constant] = np.inf
     features /= deviation
+    return features
 
 
-def scale_rows(features: np.ndarray) -> None:
+def scale_rows(features: np.ndarray) -> np.ndarray:
     """Scale each row to norm 1, in place; rows of zeros stay."""
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     norms[norms == 0] = 1
     features /= norms
+    return features
 
 
 def _respond(pixels: Tensor, filters: Tensor, mean: Tensor, floor: float, step: int) -> Tensor:

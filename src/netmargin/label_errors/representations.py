@@ -56,10 +56,7 @@ def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:
                 call_net(model, x.to(device, dtype))
     finally:
         hook.remove()
-    features = torch.cat(kept).numpy()
-    standardize(features)
-    scale_rows(features)
-    return features
+    return scale_rows(standardize(torch.cat(kept).numpy()))
 
 
 def _first_dense_layer(model: nn.Module) -> nn.Linear:
@@ -75,6 +72,5 @@ def _first_dense_layer(model: nn.Module) -> nn.Linear:
             return module
     raise ModelError(
         "The net has no dense layer behind a convolution, and what other layers hold is learned"
-        " from the labels in question. Leave `model` out; or pass what another net computes, such"
-        " as embeddings of a pretrained one, in place of the inputs."
+        " from the labels in question. Leave `model` out; or pass embeddings of a pretrained one."
     )
