@@ -89,7 +89,7 @@ def test_predictions_are_those_of_refits_without_the_group(problem, together, we
 def test_few_centres_give_the_predictions_of_refits(problem, together, weights):
     features, Y, scale = problem
     centres, groups = np.array([2, 5, 11, 12, 20]), groups_of(together)
-    found = predict_approximately(features, Y, scale, 0.1, centres, weights, together)
+    found = predict_approximately(features, Y, scale, centres, 0.1, weights, together)
     for n in range(len(Y)):
         rest = np.flatnonzero(groups != groups[n])
         # A centre is left out as such, too.
@@ -105,7 +105,7 @@ def test_all_samples_as_centres_give_the_exact_predictions(problem):
     features, Y, scale = problem
     K = laplace_kernel(features, features, scale)
     exact = predict_exactly(K, Y, 0.1, WEIGHTS, TOGETHER)
-    found = predict_approximately(features, Y, scale, 0.1, np.arange(24), WEIGHTS, TOGETHER)
+    found = predict_approximately(features, Y, scale, np.arange(24), 0.1, WEIGHTS, TOGETHER)
     assert found == pytest.approx(exact, abs=1e-6)
 
 
@@ -216,7 +216,7 @@ def test_wrong_labels_are_told_from_classes_that_overlap(classes, share):
     y = np.where(wrong, (right + rng.integers(1, classes, n)) % classes, right)
     assert 0.05 < (F.argmax(axis=1) != right).mean() < 0.35
     margins = score_labels(F)[rows, y]
-    found, untold = find_wrong(F, y, margins, rows, rng)
+    found, untold = find_wrong(F, y, rows, rng)
     assert untold.size == 0
     assert found.mean() == pytest.approx(share, abs=0.006 + 0.1 * share)
     assert (np.diff(found[margins.argsort()]) <= 1e-12).all()

@@ -59,17 +59,14 @@ _STRAY_ALONE = (0.1, 0.15)
 
 
 def find_wrong(
-    F: np.ndarray,
-    y: np.ndarray,
-    margins: np.ndarray,
-    units: np.ndarray,
-    rng: np.random.Generator,
+    F: np.ndarray, y: np.ndarray, units: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The probability that each label is wrong, (n,), which never rises with its margin; and the
     classes of whose labels nothing can be told. F : predictions (n, C) without the sample's own
     label; y : classes; units : one row of each group of copies, by which all is judged.
     """
-    classes = F.shape[1]
+    rows, classes = np.arange(len(y)), F.shape[1]
+    scores = score_labels(F)
     sizes = np.bincount(y[units], minlength=classes)
     others = np.maximum(len(units) - sizes, 1)
     against = F.argmax(axis=1) != y
@@ -80,7 +77,7 @@ def find_wrong(
     sizes = np.maximum(sizes, 1)
     few = units[np.sort(rng.permutation(len(units))[:_FITTED_ON])]
     theta, rates, most = _fit(F[few], y[few])
-    own = softmax(theta[0] * F + theta[1:], axis=1)[np.arange(len(y)), y]
+    own = softmax(theta[0] * F + theta[1:], axis=1)[rows, y]
     wrong = rates[y] * (1 - own) / ((1 - rates.sum()) * own + rates[y])
     counts = np.bincount(y[units], wrong[units], minlength=classes)
     shared = _share_in_common(counts, others)
@@ -98,11 +95,11 @@ def find_wrong(
     if skill > _SKILL[1]:
         spread = _share_in_common(strays, others) * _fall(strays / sizes, *_STRAY)
         believed = np.maximum(spread, _fall(strays / sizes, *_STRAY_ALONE))
-        gap = score_labels(F[units]).max(axis=1)
+        gap = scores[units].max(axis=1)
         between = 1 + (gap < np.median(gap) / 4).sum()
         believed *= _weigh(believed @ strays / (_BETWEEN * between), 3)
         wrong = np.maximum(wrong, believed[y] * against)
-    order = np.flatnonzero(told)[np.argsort(margins[told], kind="stable")]
+    order = np.flatnonzero(told)[np.argsort(scores[rows, y][told], kind="stable")]
     wrong[order] = isotonic_regression(wrong[order], increasing=False).x
     return np.where(told, wrong, 0.0), np.unique(y[~told])
 

@@ -128,9 +128,8 @@ def label_errors(
                 " other labels or in another order. Pass the data that the run was trained on."
             )
     values, classes = _read_classes(samples, model)
-    if names.names:
-        # A class without samples has a name all the same.
-        names.require_number(max(len(names.names), int(values.max()) + 1))
+    # A class without samples has a name all the same.
+    names.require_number(max(len(names.names or ()), int(values.max()) + 1))
     equal = number_equal_rows(samples.X)
     basis, predictions, together = predict_left_out(samples, classes, model, seed, equal, groups)
     table = score_labels(predictions)
@@ -144,7 +143,7 @@ def label_errors(
     units = together.units
     rng = np.random.default_rng(seed)
     flipped = draw_flips(table[units], classes[units], rng)
-    wrong, untold = find_wrong(predictions, classes, given, units, rng)
+    wrong, untold = find_wrong(predictions, classes, units, rng)
     share, among_units = float(wrong.mean()), wrong[units].mean()
     # A wrong label that occurs twice is two wrong labels.
     at_most = bound_share_wrong(given[units], flipped, len(values))

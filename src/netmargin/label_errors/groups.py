@@ -67,13 +67,12 @@ class Groups:
 
     def describe(self) -> str:
         """How many groups have several members: a sentence, or ""."""
-        sizes = np.bincount(self.of)
-        sizes = sizes[sizes > 1]
-        if not len(sizes):
+        sizes = [len(part) for part in find_repeated(self.of)]
+        if not sizes:
             return ""
         kind = "samples, as given" if self.given else "equal or nearly equal samples"
         return (
-            f"{len(sizes)} group(s) of {kind}, {sizes.sum()} of {len(self.of)}: each is left out"
+            f"{len(sizes)} group(s) of {kind}, {sum(sizes)} of {len(self.of)}: each is left out"
             " whole, as a wrong label that occurs twice would vouch for itself."
         )
 

@@ -14,7 +14,7 @@ _PIXELS = 32 * 32
 """Pixels of an image that are looked at; with 12 x 12 fewer wrong labels were found on CIFAR-10,
 with 16 x 16 to 32 x 32, and with 64 x 64 of enlarged ones, as many.
 """
-_LEAST_SIDE = 6
+LEAST_SIDE = 6
 """Pixels that a shorter side keeps, however long the other one is: a grid of patches needs them."""
 _AT_ONCE = 64
 """Images per step: of 3 x 224 x 224 pixels 39 MB."""
@@ -56,6 +56,6 @@ def _shrink(images: Tensor) -> Tensor:
     scale = math.sqrt(_PIXELS / math.prod(sides))
     if scale >= 1:
         return images
-    height, width = (max(round(scale * side), min(side, _LEAST_SIDE)) for side in sides)
+    height, width = (max(round(scale * side), min(side, LEAST_SIDE)) for side in sides)
     parts = (part.float() for part in images.detach().cpu().split(_AT_ONCE))
     return torch.cat([F.adaptive_avg_pool2d(part, (height, width)) for part in parts])

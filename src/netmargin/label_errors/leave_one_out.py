@@ -87,8 +87,8 @@ def predict_approximately(
     features: np.ndarray,
     Y: np.ndarray,
     scale: float,
-    ridge: float,
     centres: np.ndarray,
+    ridge: float,
     weights: np.ndarray,
     together: Sequence[np.ndarray] = (),
 ) -> np.ndarray:

@@ -59,13 +59,8 @@ def _outline_samples(X: Tensor) -> list[np.ndarray]:
     waves = torch.fft.rfft2(grey - grey.mean((1, 2), keepdim=True)).abs().sqrt()
     # A wave of a mirror image rises to the other side.
     sides = (images, images.flip(2)), (waves, waves.flip(1).roll(1, 1))
-    return [_forget_sides(*both) for both in sides]
-
-
-def _forget_sides(values: Tensor, mirrored: Tensor) -> np.ndarray:
-    """Rows of norm 1 from both parts of values, which are the same for their mirror images."""
-    parts = (values + mirrored).flatten(1), (values - mirrored).abs().flatten(1)
-    return scale_rows(torch.cat(parts, dim=1).numpy())
+    parts = (((a + b).flatten(1), (a - b).abs().flatten(1)) for a, b in sides)
+    return [scale_rows(torch.cat(part, dim=1).numpy()) for part in parts]
 
 
 def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

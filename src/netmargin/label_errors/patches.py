@@ -25,11 +25,6 @@ _IMAGES_AT_ONCE = 32
 """Images per step: the responses to 128 filters at 22 x 22 places take 8 MB, about a cache."""
 
 
-def have_patches(images: Tensor) -> bool:
-    """Whether images (n, height, width, ...) are large enough for a grid of patches."""
-    return min(images.shape[1:3]) >= _LEAST_PATCH + _CELLS
-
-
 def patch_features(images: Tensor, *, mirrored: bool = False, seed: int = 0) -> np.ndarray:
     """Responses, (n, 2304), of images (n, height, width) or with channels last to patches of them.
 

@@ -43,10 +43,10 @@ def predict_left_out(
         require_memory(8 * n * CENTRES, what, "Take a random part of them.")
     small = shrink_images(samples.X)
     representations = list_representations(samples.X, small, model, seed)
-    alone = near = sure = np.arange(len(classes))
+    alone = near = sure = np.arange(n)
     given = groups is not None and groups is not False
     if given:
-        near = read_groups(groups, len(classes))
+        near = read_groups(groups, n)
     elif groups is None and not fill_a_grid(small, equal):
         near, sure = join_near_copies(small, equal)
     whole = make_groups(near, equal, classes, given)
@@ -86,11 +86,10 @@ def _predict(
         compute, values = representations[name]
         features = compute(take(values, groups.rows))
     basis = f"{name} (ridge {ridge:g}, of {len(choices)} representations)"
-    together = groups.together()
+    rest = ridge, weights, groups.together()
     if len(Y) <= EXACT_UP_TO:
-        K = laplace_kernel(features, features, scale)
-        found = predict_exactly(K, Y, ridge, weights, together)
+        found = predict_exactly(laplace_kernel(features, features, scale), Y, *rest)
     else:
         centres = np.sort(rng.choice(len(Y), CENTRES, replace=False))
-        found = predict_approximately(features, Y, scale, ridge, centres, weights, together)
+        found = predict_approximately(features, Y, scale, centres, *rest)
     return basis, found[groups.row_of]

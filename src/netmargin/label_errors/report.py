@@ -135,17 +135,14 @@ class LabelErrors(Record):
         """Return a pandas DataFrame with the columns of cleanlab's, one row for each sample.
 
         They are `is_label_issue`, `label_quality` (1 less the probability that the label is wrong),
-        `given_label` and `predicted_label`, in the order of the samples, so that what reads
-        cleanlab's tables reads this one.
+        `given_label` and `predicted_label`, in the order of the samples.
         """
         import pandas
 
-        is_issue = torch.zeros(self.n, dtype=torch.bool, device="cpu")
-        is_issue[self.flagged] = True
         predicted = torch.where(self.scores < 0, self.suggested, self.given)
         return pandas.DataFrame(
             {
-                "is_label_issue": is_issue.numpy(),
+                "is_label_issue": pandas.RangeIndex(self.n).isin(self.flagged.numpy()),
                 "label_quality": (1 - self.wrong).numpy(),
                 "given_label": self._name(self.given),
                 "predicted_label": self._name(predicted),
@@ -176,10 +173,9 @@ class LabelErrors(Record):
         if self.copies:
             notes.insert(0, self.copies)
         if self.conflicts:
-            first = ", ".join(map(str, self.conflicts[0][:6]))
             notes.append(
                 f"{len(self.conflicts)} group(s) of equal samples with different labels, the first:"
-                f" {first}"
+                f" {', '.join(map(str, self.conflicts[0][:6]))}"
             )
         heads = ("sample", "given", "suggested", ("score", Certainty.MEASURED))
         return Table("Labels that may be wrong, worst first", rows, heads, notes)

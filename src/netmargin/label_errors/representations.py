@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..nets.model import call_net, device_and_dtype, in_mode
-from .images import open_images, scale_samples
-from .patches import have_patches, patch_features, scale_rows, standardize
+from .images import LEAST_SIDE, open_images, scale_samples
+from .patches import patch_features, scale_rows, standardize
 
 Representation = tuple[Callable[[Tensor], np.ndarray], Tensor]
 """A function from samples, (n, ...), to rows of features, (n, D), float32; and all samples."""
@@ -30,7 +30,7 @@ def list_representations(
     }
     # All samples are asked, since a negative value in any of them tells vectors from images.
     images = open_images(small)
-    if images is not None and have_patches(images):
+    if images is not None and min(images.shape[1:3]) >= LEAST_SIDE:
         if X.ndim == 2 and X.shape[1] > images[0].numel():
             size = f", shrunk to {images.shape[1]} x {images.shape[2]}"
         # Whether left and right may be exchanged, as in photographs, errors decide as well.
