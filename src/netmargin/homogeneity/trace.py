@@ -214,10 +214,8 @@ class Trace:
         epsilon = Epsilon(self.where, value, self.place)
         self.epsilons[epsilon] = None
         if isinstance(guarded, Degree):
-            reason, replacement = (
-                f"the number {value:g} guards a root or a quotient",
-                "make it smaller, or what it guards larger",
-            )
+            reason = f"the number {value:g} guards a root or a quotient"
+            replacement = "make it smaller, or what it guards larger"
             self.constraints.append(
                 Constraint(guarded, self.where, reason, replacement, epsilon=epsilon)
             )

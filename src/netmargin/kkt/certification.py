@@ -128,10 +128,8 @@ def certify(
     Dutta et al. 2013.
     """
     norm, loss = check_choice("norm", norm, NORMS), as_loss(loss)
-    radius, tol = (
-        check_number("radius", radius, at_least=0),
-        check_number("tol", tol, above=0, below=1),
-    )
+    radius = check_number("radius", radius, at_least=0)
+    tol = check_number("tol", tol, above=0, below=1)
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
     started = time.monotonic()

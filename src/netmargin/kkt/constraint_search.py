@@ -242,11 +242,8 @@ class ConstraintSearch:
 
         The bound is proved if `dtype` is float64, and then allows for rounding.
         """
-        problem, constraints, proving = (
-            self._problem,
-            self._problem.constraints,
-            dtype == torch.float64,
-        )
+        problem, constraints = self._problem, self._problem.constraints
+        proving = dtype == torch.float64
         none = torch.empty(0, device="cpu")
         reaches = [Reach(none.long(), none.double(), none.double(), 0.0)]
 

@@ -132,7 +132,6 @@ class _Columns:
         self._gradients = gradients
         self._gram = gradients.inner(gradients).cpu().numpy()
         self._linear = gradients.along(problem.target).cpu().numpy()
-        self._weights = np.zeros(0)
         self.solve()
 
     def enter(self, gradients: Gradients, residual: Vector) -> None:
@@ -147,7 +146,6 @@ class _Columns:
             self._gram = np.block([[self._gram, across], [across.T, new.inner(new).cpu().numpy()]])
             self._linear = np.append(self._linear, new.along(self._problem.target).cpu().numpy())
             self._gradients = Gradients.concatenate([self._gradients, new])
-            self._weights = np.append(self._weights, np.zeros(len(new)))
 
     def solve(self) -> None:
         """Find the best multipliers, and drop columns without one where there are many."""
@@ -156,14 +154,9 @@ class _Columns:
         self.epsilon = norm_of(self.residual())
         if len(self._weights) > _MOST_COLUMNS:
             kept = np.flatnonzero(self._weights > 0)
-            self._gradients = self._gradients[
-                torch.from_numpy(kept).to(self._gradients.rows.device)
-            ]
-            self._gram, self._linear, self._weights = (
-                self._gram[np.ix_(kept, kept)],
-                self._linear[kept],
-                self._weights[kept],
-            )
+            rows = torch.from_numpy(kept).to(self._gradients.rows.device)
+            self._gradients, self._gram = self._gradients[rows], self._gram[np.ix_(kept, kept)]
+            self._linear, self._weights = self._linear[kept], self._weights[kept]
 
     def residual(self) -> Vector:
         """Compute theta~ minus the combination of the columns, in float64."""

@@ -109,10 +109,8 @@ def tangent_svm(
 
     Source: Lyu and Li 2019, Corollary 4.5 and Lemma C.13.
     """
-    norm, max_constraints = (
-        check_choice("norm", norm, NORMS),
-        check_count("max_constraints", max_constraints),
-    )
+    norm = check_choice("norm", norm, NORMS)
+    max_constraints = check_count("max_constraints", max_constraints)
     with flush_denormals():
         problem = Problem(model, data, norm=norm, loss=CrossEntropy())
         count = min(max_constraints, problem.constraints.count)

@@ -124,10 +124,8 @@ def measure(
     """
     model, samples = open_model_and_data(model, data)
     loss = as_loss(loss)
-    batch_size, rivals = (
-        check_count("batch_size", batch_size),
-        check_count("rivals", rivals, optional=True),
-    )
+    batch_size = check_count("batch_size", batch_size)
+    rivals = check_count("rivals", rivals, optional=True)
     check_instance(
         "homogeneity",
         homogeneity,

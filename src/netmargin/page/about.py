@@ -70,7 +70,7 @@ def list_terms(facts: Facts, shown: dict[str, int]) -> tuple[tuple[str, str], ..
     if found is not None and bool(torch.isfinite(found.headroom).any()):
         terms["Rival"] += " Only the ten classes with the highest scores are tried."
     if facts.inputs is not None and splits:
-        said = [describe_shown(split, shown[split.key], facts.noun) for split in facts.splits]
+        said = [describe_shown(s.n, shown[s.key], facts.phrase(s)) for s in facts.splits]
         small = "Pictures have 16 grey levels or are WebP, of 64 pixels at most."
         all_of = " and ".join(f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits)
         said = list(filter(None, said)) or [f"All {all_of}."]

@@ -49,12 +49,11 @@ def is_spread(distances: Tensor, rows: Tensor) -> bool:
     return len(torch.unique(ranks * len(rows) // len(distances))) == len(rows)
 
 
-def describe_shown(split: Measured, shown: int, noun: str) -> str:
-    """A sentence on what is shown, for About; "" where all are."""
-    if shown == split.n:
+def describe_shown(n: int, shown: int, samples: str) -> str:
+    """A sentence on what is shown of n samples, for About; "" where all are."""
+    if shown == n:
         return ""
-    name = "held-out" if split.key == "heldout" else "training"
     return (
-        f"{shown:,} of {split.n:,} {name} {noun}s are embedded: the nearest half, support vectors"
-        " and the wrong ones, then a random sample. Charts, counts and table use all."
+        f"{shown:,} of {n:,} {samples} are embedded: the nearest half, support vectors and the"
+        " wrong ones, then a random sample. Charts, counts and table use all."
     )
