@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import netmargin as nm
+from netmargin.label_errors import near_copies
 from netmargin.label_errors.groups import fill_a_grid, labels_differ, make_groups, number_equal_rows
 from netmargin.label_errors.near_copies import join_near_copies
 from tests.words import words_of
@@ -206,3 +207,13 @@ def test_near_copies_are_told_from_neighbours(columns, spread):
     for of, share, honest in ((near, 0.8, 40), (sure, 0.6, 10)):
         assert (of[500:] == of[:200]).mean() > share
         assert len(np.unique(of)) >= 500 - honest
+
+
+def test_principal_directions_are_those_of_each_row_once(monkeypatch):
+    given, svd = [], np.linalg.svd
+    monkeypatch.setattr(
+        np.linalg, "svd", lambda a, **options: given.append(len(a)) or svd(a, **options)
+    )
+    rows = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)
+    near_copies.pair_near_copies(rows)
+    assert given == [40]  # as many rows as there are: of 40 long signals, 500 took 20 s

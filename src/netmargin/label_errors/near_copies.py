@@ -71,7 +71,7 @@ def pair_near_copies(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     none = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=bool)
     if n <= 2 * k:
         return none
-    some = features[np.linspace(0, n - 1, _DIRECTIONS_FROM).astype(int)]
+    some = features[np.linspace(0, n - 1, min(n, _DIRECTIONS_FROM)).astype(int)]
     directions = np.linalg.svd(some - some.mean(axis=0), full_matrices=False)[2][:_DIRECTIONS]
     rows = features @ directions.T
     search = NearestNeighbors(n_neighbors=2 * k, algorithm="brute").fit(rows - rows.mean(axis=0))
