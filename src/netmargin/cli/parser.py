@@ -51,11 +51,8 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with code 2 after a message, which ends with the nearest choice if there is one."""
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
-        hint = (
-            suggest_word(found[1], [word.strip("' ") for word in found[2].split(",")])
-            if found
-            else ""
-        )
+        choices = [word.strip("' ") for word in found[2].split(",")] if found else []
+        hint = suggest_word(found[1], choices) if found else ""
         super().error(f"{message}. {hint}" if hint else message)
 
 

@@ -58,12 +58,8 @@ def run(options: argparse.Namespace) -> int:
     with on_cluster(options.cluster):
         found, broken = _reproduce_figures(papers, chosen, options)
     if options.json:
-        print(
-            as_json(
-                [_describe_result(result) for result in found]
-                + [{"id": id, "holds": None} for id in broken]
-            )
-        )
+        lacking = [{"id": id, "holds": None} for id in broken]
+        print(as_json([*map(_describe_result, found), *lacking]))
     if options.gallery:
         written = papers.write_gallery(options.gallery, options.out)
         say(f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}")
@@ -92,18 +88,9 @@ def _reproduce_figures(
     outcomes: dict[str, Any] = {}
     try:
         # The sweep of a single figure shows its own progress.
-        ready = (
-            sweep(
-                chosen,
-                options.scale,
-                out=options.out,
-                jobs=options.jobs,
-                progress=not options.quiet,
-            )
-            if len(chosen) > 1
-            else ()
-        )
-        for id, error in ready:
+        shared: dict[str, Any] = {"out": options.out, "jobs": options.jobs}
+        shared["progress"] = not options.quiet
+        for id, error in sweep(chosen, options.scale, **shared) if len(chosen) > 1 else ():
             outcomes[id] = _reproduce_figure(papers, id, options, error, progress=False)
     except WorkerKilledError as error:
         # Which run was to blame shows where each figure has processes of its own.

@@ -43,11 +43,8 @@ def run(options: argparse.Namespace) -> int:
             {"id": claim.id, "statement": claim.statement, "source": claim.source}
             for claim in load_claims().values()
         ]
-        print(
-            as_json(listed)
-            if options.json
-            else "\n".join(f"{claim['id']:36} {claim['statement']}" for claim in listed)
-        )
+        lines = [f"{claim['id']:36} {claim['statement']}" for claim in listed]
+        print(as_json(listed) if options.json else "\n".join(lines))
         return 0
     if options.markdown:  # now, not after minutes of work
         require_writable(options.markdown)
@@ -65,14 +62,9 @@ def run(options: argparse.Namespace) -> int:
             progress=rows and sys.stdout.isatty(),
             watch=(lambda entry: print(ledger.row(entry), flush=True)) if rows else None,
         )
-    if options.json:
-        print(as_json(found.to_dict()))
-    else:
-        print(
-            "\n".join(
-                [*(line for entry in found for line in ledger.failure(entry)), found.conclusion()]
-            )
-        )
+    failures = [line for entry in found for line in ledger.failure(entry)]
+    text = "\n".join([*failures, found.conclusion()])
+    print(as_json(found.to_dict()) if options.json else text)
     if options.markdown and found.missing:
         say(f"Not written: {options.markdown}, as the ledger is not complete")
     elif options.markdown:

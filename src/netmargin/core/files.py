@@ -37,9 +37,12 @@ def explain_unreadable(path: Path, what: str, *damage: type[Exception]) -> Itera
         raise CheckpointError(
             f"Cannot read {path}: {error.strerror or error}. Check the path and its permissions."
         ) from error
+    except CheckpointError:
+        raise
     except damage as error:
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise CheckpointError(
-            f"{path} is damaged or {what}: {error}. Restore it from a copy."
+            f"{path} is damaged or {what} ({said}). Restore it from a copy."
         ) from error
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..errors import ArgumentError, CheckpointError
 from .arguments import check_path
-from .files import write_atomically
+from .files import explain_unreadable, write_atomically
 from .records import Row, Table, short_repr
 
 _FORMAT = 2
@@ -142,7 +142,8 @@ def load(path: str | Path) -> Any:
     Beyond the papers.
     """
     file: Path = check_path("path", path)
-    try:
+    # Whatever is wrong with a file, in zipfile, torch, numpy or below.
+    with explain_unreadable(file, "no record of netmargin", Exception):
         content = file.read_bytes()
         _check_members(content)
         contents = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
@@ -153,16 +154,6 @@ def load(path: str | Path) -> Any:
                 f" reads {_FORMAT}). Update netmargin."
             )
         found = _decode(contents["record"])
-    except OSError as error:
-        raise CheckpointError(f"Cannot read {path}: {error.strerror}. Check the path.") from error
-    except CheckpointError:
-        raise
-    except Exception as error:  # whatever is wrong with a file, in zipfile, torch, numpy or below
-        said = str(error).partition("\n")[0]
-        raise CheckpointError(
-            f"{path} is no record of netmargin, or damaged: {type(error).__name__}: {said}."
-            " Restore the file, or compute and save anew."
-        ) from error
     if not isinstance(found, Record):
         raise CheckpointError(f"{path} holds no record, but {type(found).__name__}.")
     return found
@@ -205,13 +196,8 @@ def _encode(value: Any, where: str) -> Any:
         return {_KIND: "dict", "items": items}
     if isinstance(value, Tensor):
         # A copy, as torch saves the whole storage of a view.
-        return (
-            value.detach()
-            .cpu()
-            .resolve_conj()
-            .resolve_neg()
-            .clone(memory_format=torch.contiguous_format)
-        )
+        plain = value.detach().cpu().resolve_conj().resolve_neg()
+        return plain.clone(memory_format=torch.contiguous_format)
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _KINDS_OF_NUMBERS:
         kind = "array" if isinstance(value, np.ndarray) else "scalar"
         bits = torch.from_numpy(np.array(value).reshape(-1).view(np.uint8))

@@ -198,14 +198,8 @@ class RadiusSearch:
             radius *= max(_CARE * min(step, 1.0), _LEAST_SHRINKAGE)
             if is_over() or (j in self.proofs and self.proofs[j][0] >= radius):
                 return
-            ball = enclose(self.compacted, self.anchor, radius)
-            answer = search_rival(
-                Question(ball, self.functionals[j]),
-                lambda _: False,
-                is_over,
-                larger=root,
-                most_regions=1,
-            )
+            question = Question(enclose(self.compacted, self.anchor, radius), self.functionals[j])
+            answer = search_rival(question, lambda _: False, is_over, larger=root, most_regions=1)
             if answer.proof is not None:
                 self.proofs[j] = (radius, answer.proof)
                 return
