@@ -111,7 +111,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         self, matrix: KernelMatrix, X: np.ndarray, labels: np.ndarray, tol: float, options: dict
     ) -> list[KernelSolution]:
         """The hard margins, with a note on samples that contradict each other."""
-        Z = self._extend(X)
+        Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
         # Labels of all classes at once: mostly there is nothing to find.
         classes = SolverData(Z, labels @ np.arange(1, labels.shape[1] + 1))
         found = Contradictions.among(classes, bias=self.bias)
@@ -139,10 +139,6 @@ class ReLUKernelClassifier(MaxMarginClassifier):
                 a = a / solution.upper_bound**2 if solution.margin > 0 else 0 * a
             starts.append(a if caps is None else np.where(a >= old, caps, np.minimum(a, caps)))
         return np.column_stack(starts)
-
-    def _extend(self, X: np.ndarray) -> np.ndarray:
-        """The samples (n, d), with a last column of ones where there is a bias."""
-        return np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
 
     def _make_matrix(self, X: np.ndarray) -> KernelMatrix:
         """The kernel of the samples, from the cache where there is one; its size is kept."""

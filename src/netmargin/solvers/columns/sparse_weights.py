@@ -75,7 +75,8 @@ class SparseWeights:
                 if not len(missing):
                     break
             largest = missing[np.argsort(-values[missing], kind="stable")[:_ROWS_AT_ONCE]]
-            self._add_rows(responses[:, largest])
+            scaled = responses[:, largest].T / self._unit
+            _require_below_level(self._program, np.concatenate([scaled, -scaled]))
             self._rows = np.concatenate([self._rows, largest])
             solved = self._program.solve_until(deadline)
             solution = np.array(self._program.getSolution().col_value)
@@ -95,11 +96,6 @@ class SparseWeights:
         if np.isfinite(self._slack_cost):
             _require_below_level(program, sparse.eye(n) / (self._slack_cost * self._unit))
         return np.zeros(0, dtype=int), program
-
-    def _add_rows(self, responses: np.ndarray) -> None:
-        """Require |responses.T @ p| <= level."""
-        scaled = responses.T / self._unit
-        _require_below_level(self._program, np.concatenate([scaled, -scaled]))
 
 
 def _require_below_level(program: Simplex, matrix) -> None:
