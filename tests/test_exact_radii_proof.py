@@ -381,6 +381,13 @@ def _convolutional() -> nn.Module:
     )  # fmt: skip
 
 
+def _transposed() -> nn.Module:
+    return nn.Sequential(
+        nn.ConvTranspose2d(1, 2, 2, stride=2, output_padding=1), nn.BatchNorm2d(2), nn.ReLU(),
+        nn.Flatten(1, 2), nn.ConvTranspose1d(14, 3, 3), nn.Flatten(), nn.Linear(33, 3),
+    )  # fmt: skip
+
+
 class _OneSlopePerChannel(nn.Module):
     def __init__(self):
         super().__init__()
@@ -397,6 +404,7 @@ class _OneSlopePerChannel(nn.Module):
     [
         (_OwnForward, (0.0, 0.2, -1.0)),
         (_convolutional, (0.0, 0.25)),
+        (_transposed, (0.0,)),
         (_OneSlopePerChannel, (np.repeat([-0.5, 0.25, 2.0], 12), [0.5, 0.0, 3.0, -1.0])),
     ],
 )
