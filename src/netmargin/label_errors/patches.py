@@ -35,7 +35,7 @@ def patch_features(images: Tensor, *, mirrored: bool = False, seed: int = 0) -> 
     Source: Coates and Ng 2011, The importance of encoding versus training with sparse coding and
     vector quantization; here with averages in place of sums.
     """
-    pixels = images[:, None] if images.ndim == 3 else images.movedim(-1, 1)
+    pixels = (images[:, None] if images.ndim == 3 else images.movedim(-1, 1)).float()
     if mirrored:
         pixels = torch.cat([pixels, pixels.flip(-1)])
     side = max(_LEAST_PATCH, min(pixels.shape[2:]) // _PARTS_OF_A_SIDE)
