@@ -113,5 +113,5 @@ def test_one_class_alone_has_no_margin_and_nan_is_none():
     with pytest.raises(nm.DataError, match="offers sample 0 one class alone, and no rival"):
         nm.measure(Masked(lambda net, z, x: z.masked_fill(alone, -math.inf)), (X, 0 * Y))
     for wrong in (math.nan, math.inf):
-        with pytest.raises(nm.NetmarginError, match="outputs .* NaN or infinite"):
+        with pytest.raises(nm.NetmarginError, match="outputs .* NaN"):
             nm.measure(Masked(lambda net, z, x, wrong=wrong: z.masked_fill(OFF, wrong)), (X, Y))
