@@ -8,7 +8,9 @@ import re
 import resource
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from filelock import FileLock
 from torch import nn
@@ -411,3 +413,19 @@ def test_warnings_point_at_the_callers_line():
         with pytest.warns(UserWarning, match="noisy|single draws") as found:
             entry(Noisy(3, 2), (X, Y))
         assert {warned.filename for warned in found} == {__file__}
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        (lambda X, y: (X, np.where(y > 0, "cat", "dog")), r"np\.unique\(y, return_inverse=True\)"),
+        (lambda X, y: (scipy.sparse.csr_matrix(X), y), r"Pass X\.toarray\(\)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call", [nm.label_errors, lambda data: nm.solvers.linear_max_margin(*data)]
+)
+def test_text_and_sparse_matrices_are_told_how_to_be_numbers(call, change, advice):
+    X, y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
+    with pytest.raises(nm.DataError, match=advice):
+        call(change(X, y))

@@ -735,3 +735,16 @@ def test_the_page_of_a_run_reads_its_newest_weights(tmp_path):
     assert same(read_run(tmp_path).load_into(make_net(2)), new)
     os.utime(tmp_path / "checkpoint.pt", (0, 0))
     assert same(read_run(tmp_path).load_into(make_net(2)), old)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "git lfs pull"),
+        (b"\n<!DOCTYPE html><html></html>", "a web page"),
+    ],
+)
+def test_what_is_taken_for_weights_is_called_what_it_is(tmp_path, content, words):
+    (tmp_path / "net.pt").write_bytes(content)
+    with pytest.raises(nm.CheckpointError, match=words):
+        nm.load_weights(nm.models.mlp([2, 2]), tmp_path / "net.pt")

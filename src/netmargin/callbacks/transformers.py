@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from ..errors import ArgumentError
 from ..losses import Loss
 from ..nets.data import Choice, Data
 from ..nets.shared import is_first_process
@@ -52,6 +53,11 @@ class TransformersMarginCallback(MarginCallback, _Callback):
         scores: Choice | None = None,
     ):
         require_base(_Callback, "transformers")
+        if not hasattr(trainer, "callback_handler"):
+            raise ArgumentError(
+                f"trainer must be the transformers.Trainer; got {type(trainer).__name__}. Write"
+                " trainer.add_callback(TransformersMarginCallback(trainer, data))."
+            )
         options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
         self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
         self.trainer = trainer

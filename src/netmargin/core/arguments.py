@@ -218,3 +218,12 @@ def _make_error(
         f"{name} must be {wanted}{' or None' if optional else ''}; got {shown}"
         + (f". {hint}" if hint else "")
     )
+
+
+def require_numbers(array: Any, name: str) -> Any:
+    """The array, of numbers. Raises TypeError for text, and for a sparse matrix in an array."""
+    if array.dtype.kind in "US":
+        raise TypeError(f"it holds text. np.unique({name}, return_inverse=True)[1] numbers it")
+    if array.dtype == object and array.size == 1 and hasattr(array.item(), "toarray"):
+        raise TypeError(f"it is a sparse matrix. Pass {name}.toarray()")
+    return array

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import DataError
+from .arguments import require_numbers
 from .caller import warn_caller
 from .saved_records import Record
 
@@ -231,7 +232,7 @@ def as_array(values, name: str) -> np.ndarray:
     try:
         if hasattr(values, "detach"):
             values = values.detach().cpu().numpy()
-        array = np.asarray(values)
+        array = require_numbers(np.asarray(values), name)
         # Numpy would drop imaginary parts with no more than a warning.
         if np.iscomplexobj(array):
             raise TypeError("its numbers are complex")

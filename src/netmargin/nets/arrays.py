@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..core.arguments import require_numbers
 from ..core.records import short_repr
 from ..errors import DataError
 from .advice import describe_several_labels
@@ -64,7 +65,7 @@ def _as_numpy(values, name: str):
     """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
     import numpy as np
 
-    array = np.ascontiguousarray(values)
+    array = require_numbers(np.ascontiguousarray(values), name)
     # Frames and series of pandas: columns of mixed types, of its own types and with gaps are
     # objects to numpy.
     if array.dtype != object or not hasattr(values, "to_numpy"):

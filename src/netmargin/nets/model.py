@@ -142,7 +142,7 @@ def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
     if not parameters:
         raise ModelError(
             "The model has no parameters, so its margin has no normalization. Pass a model with"
-            " weights."
+            " weights; layers in a Python list belong into nn.ModuleList."
         )
     require_shapes(model)
     floating = [p for p in parameters if p.is_floating_point()]

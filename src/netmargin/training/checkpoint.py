@@ -23,6 +23,13 @@ _FOREIGN = {
     ".onnx": "an ONNX graph: onnx.numpy_helper.to_array gives its weights",
 }
 """Ends of the names of files, or of their parts, of other kinds, and how their weights are read."""
+_BEGINNINGS = {
+    b"version https://git-lfs": "a pointer of git-lfs: `git lfs pull` fetches the weights",
+    b"<": "a web page: download the file itself",
+}
+"""What other files begin with that are taken for weights."""
+_LONGEST_BEGINNING = 200
+"""Bytes that are compared with them, with white space before."""
 
 
 def save(path: Path, state: dict) -> None:
@@ -69,13 +76,17 @@ def load(path: Path) -> dict:
                 names += archive.namelist()
                 if (damaged := archive.testzip()) is not None:
                     raise ValueError(f"the check sum of its part {damaged} is wrong")
-        found = [kind for end, kind in _FOREIGN.items() if any(n.endswith(end) for n in names)]
+        with path.open("rb") as file:
+            begins = file.read(_LONGEST_BEGINNING).lstrip()
+        found = [kind for start, kind in _BEGINNINGS.items() if begins.startswith(start)]
+        kinds = [kind for end, kind in _FOREIGN.items() if any(n.endswith(end) for n in names)]
+        found += [f"{kind}. Save them with torch.save, and load that" for kind in kinds]
         try:
             state = found or torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             state = error
     if found:
-        raise CheckpointError(f"{path} is {found[0]}. Save them with torch.save, and load that.")
+        raise CheckpointError(f"{path} is {found[0]}.")
     if isinstance(state, pickle.UnpicklingError):
         raise CheckpointError(
             f"Refused {path}: it is damaged or holds {_find_object(state)}. Save state_dict()"
