@@ -25,7 +25,7 @@ test-slow: .venv/integrations-ready
 	$(PYTEST) -m "(slow or integrations) and not nightly"
 
 # What takes longer than what it adds to a smaller test of its kind.
-test-nightly: .venv/ready
+test-nightly: .venv/integrations-ready
 	$(PYTEST) -m nightly
 
 # Of these, the frameworks alone.

@@ -89,6 +89,7 @@ def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_cases("widths1", "widths2", "widths3")
 @pytest.mark.parametrize(
     ("widths", "n", "seed"),
     [
@@ -325,7 +326,7 @@ def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
     assert measured.error == pytest.approx(true / 2, rel=0.1)
 
 
-@pytest.mark.slow_cases("proximal")
+@pytest.mark.nightly_cases("proximal")
 @pytest.mark.parametrize("method", ["exact", "proximal"])
 def test_time_left_is_shown_while_a_flow_runs(method, monkeypatch):
     shown = []

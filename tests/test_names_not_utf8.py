@@ -92,6 +92,7 @@ def test_runs_and_weights_lie_in_such_folders(folder, data):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_cases("utf-8")
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_the_command_line_takes_and_shows_such_names(folder, encoding):
     def run(*words):

@@ -610,6 +610,7 @@ def test_forced_colours_mark_what_is_pressed(browser, files):
         assert "underline" in pressed.evaluate("e => getComputedStyle(e).textDecorationLine")
 
 
+@pytest.mark.nightly
 def test_a_hundred_thousand_samples(browser, tmp_path):
     n = 100_000
     generator = torch.Generator().manual_seed(0)

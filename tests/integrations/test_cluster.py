@@ -136,6 +136,7 @@ def test_figures_and_claims_are_those_of_one_process(scheduler, workers, tmp_pat
     assert [claim["id"] for claim in printed["claims"]] == claims
 
 
+@pytest.mark.nightly
 def test_what_does_not_answer_is_said():
     for address in ("tcp://127.0.0.1:9", "nowhere://x"):
         with (
