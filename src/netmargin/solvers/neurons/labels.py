@@ -1,0 +1,78 @@
+"""How labels turn outputs F (n, K) of nets into margins (n, R), a linear map of each sample.
+
+`margins` is the map, `combine` its transpose: the coefficients C (n, K) with sum(C F) = sum(p
+margins(F)) for weights p (n, R). `split` finds these weights again, and `take` keeps the labels of
+some samples, an index or a slice.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Values:
+    """Each output is a margin: of regression."""
+
+    outputs: int = 1
+
+    def margins(self, F: np.ndarray) -> np.ndarray:
+        return F
+
+    combine = split = margins
+
+    def take(self, rows) -> "Values":
+        return self
+
+
+@dataclass(frozen=True)
+class Signs:
+    """y (n, 1) of two classes, -1 and +1: the margin is y f."""
+
+    y: np.ndarray
+    outputs = 1
+
+    @property
+    def wanted(self) -> np.ndarray:
+        """1 for each margin that is to be positive."""
+        return np.ones_like(self.y, dtype=float)
+
+    def margins(self, F: np.ndarray) -> np.ndarray:
+        return self.y * F
+
+    combine = split = margins
+
+    def take(self, rows) -> "Signs":
+        return Signs(self.y[rows])
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """y (n,) in 0 .. K - 1: the margins are F_y - F_k over K columns, of which the own one is 0."""
+
+    y: np.ndarray
+    outputs: int
+
+    @property
+    def wanted(self) -> np.ndarray:
+        """1 for each margin that is to be positive, 0 for that over the own class."""
+        return (self.y[:, None] != np.arange(self.outputs)).astype(float)
+
+    def margins(self, F: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(F, self.y[:, None], 1) - F
+
+    def combine(self, p: np.ndarray) -> np.ndarray:
+        C = -p
+        C[np.arange(len(p)), self.y] += p.sum(1)
+        return C
+
+    def split(self, C: np.ndarray) -> np.ndarray:
+        p = -C
+        p[np.arange(len(p)), self.y] = 0.0
+        return p
+
+    def take(self, rows) -> "Rivals":
+        return Rivals(self.y[rows], self.outputs)
+
+
+Labels = Values | Signs | Rivals
