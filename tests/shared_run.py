@@ -86,7 +86,7 @@ def reproduced(folder: Path) -> list[dict]:
     """The rows of a figure whose runs measure a net."""
     known = figure("chizat-bach/fig4")
 
-    def compute(run, settings, folder):
+    def compute(run, settings):
         return {"margin": nm.measure(make_net(), make_data()).q_min}
 
     changed = replace(known, compute=compute, draw=lambda *_: Drawing(), check=lambda *_: [])

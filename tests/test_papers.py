@@ -245,7 +245,7 @@ def test_bad_input(tmp_path, capsys):
 
 
 def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch, capsys):
-    def without_data(run, settings, folder):
+    def without_data(run, settings):
         raise nm.DataError("no files")
 
     changed(monkeypatch, "chizat-bach/fig2a", compute=without_data)
@@ -279,7 +279,7 @@ def test_ctrl_c_keeps_no_halves(tmp_path):
 
 
 def test_interrupted_sweeps_say_so(tmp_path, monkeypatch):
-    def interrupted(run, settings, folder):
+    def interrupted(run, settings):
         raise KeyboardInterrupt
 
     changed(monkeypatch, "chizat-bach/fig4", compute=interrupted)
@@ -340,7 +340,7 @@ def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
 def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
     computed = []
 
-    def slow(run, settings, folder):
+    def slow(run, settings):
         computed.append(run)
         time.sleep(0.3)
         return {"found": 1}
@@ -393,7 +393,7 @@ def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
 
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path, monkeypatch):
-    compute = lambda run, settings, folder: {"found": float("nan")}  # noqa: E731
+    compute = lambda run, settings: {"found": float("nan")}  # noqa: E731
     changed(monkeypatch, "chizat-bach/fig4", compute=compute)
     with pytest.raises(nm.DataError, match="not finite"):
         reproduce("chizat-bach/fig4", out=tmp_path, jobs=1, progress=False)

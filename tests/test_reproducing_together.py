@@ -32,7 +32,7 @@ class Sweeps:
             monkeypatch.setattr(module, "FIGURE", changed)
 
     def noting(self, id):
-        def compute(run, settings, folder):
+        def compute(run, settings, *folder):
             if error := self.fails(id):
                 raise error
             self.computed.append(id)

@@ -20,8 +20,10 @@ _DOTS_PER_INCH = 120
 """Sharp on a page, and still well under 200 KB."""
 
 
-def open_canvas(columns: int = 1, rows: int = 1, *, width: float = 4.2, height: float = 3.2):
-    """A matplotlib figure and its axes as an array of shape (rows, columns).
+def open_canvas(
+    columns: int = 1, rows: int = 1, *, width: float = 4.2, height: float = 3.2, **axes
+):
+    """A matplotlib figure and its axes, such as `projection="3d"`, of shape (rows, columns).
 
     matplotlib is imported here, because it takes half a second that only those who draw should wait
     for.
@@ -30,10 +32,10 @@ def open_canvas(columns: int = 1, rows: int = 1, *, width: float = 4.2, height: 
 
     # Not pyplot, which looks for a display and keeps every figure alive until it is closed.
     drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    axes = drawn.subplots(rows, columns, squeeze=False)
-    for axis in axes.ravel():
+    grid = drawn.subplots(rows, columns, squeeze=False, subplot_kw=axes)
+    for axis in grid.ravel():
         axis.spines[["top", "right"]].set_visible(False)
-    return drawn, axes
+    return drawn, grid
 
 
 def draw_gallery(

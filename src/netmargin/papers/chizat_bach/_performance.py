@@ -1,17 +1,15 @@
 """Test errors of both ways to train a wide two-layer net, on the clusters of Section 7."""
 
-from pathlib import Path
-
 from ...datasets import clusters
 from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...kernels import random_features
 from ...twolayer import train_both_layers
 from ..gallery.comparison import is_positive, standard_errors, tabulate
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ._fixed_features import train_output_layer
 
 
-def make_figure(id: str, name: str, label: str, *, logarithmic: bool = False, **given) -> Figure:
+def make_figure(name: str, label: str, *, logarithmic: bool = False, **given) -> Figure:
     """A figure of test errors against `name`, n or d; `given` has both as `by_scale` takes them."""
     fixed = "nd".replace(name, "")
 
@@ -31,7 +29,6 @@ def make_figure(id: str, name: str, label: str, *, logarithmic: bool = False, **
         return drawn
 
     return Figure(
-        id=id,
         differs="balanced start on the sphere instead of N(0, 1) for both layers",
         scales=by_scale(
             n=given.pop("n"),
@@ -41,11 +38,7 @@ def make_figure(id: str, name: str, label: str, *, logarithmic: bool = False, **
             steps=(2000, 10_000, 50_000),
             tested=(1000, 5000, 10_000),
         ),
-        runs=lambda settings: [
-            {name: value, "seed": seed}
-            for value in settings[name]
-            for seed in range(settings["runs"])
-        ],
+        runs=lambda settings: cross(**{name: settings[name]}, seed=range(settings["runs"])),
         compute=compute,
         concerns=lambda run, setting: setting not in (name, "runs"),
         draw=draw,
@@ -53,7 +46,7 @@ def make_figure(id: str, name: str, label: str, *, logarithmic: bool = False, **
     )
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Measure the shares of new samples that both nets misclassify, with `width` neurons each."""
     given = {**settings, **run}
     n, seed, width, steps = (given[name] for name in ("n", "seed", "width", "steps"))

@@ -1,7 +1,5 @@
 """Figure 1: decision boundaries of training both layers and the output layer, in the plane."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ...datasets import clusters
@@ -17,7 +15,7 @@ PAIRS = {"both": ("f1", "both layers", "F_1"), "output": ("f2", "the output laye
 """The nets by what was trained, each with the exact classifier that it tends to."""
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Evaluate both nets, and the exact F_1 and F_2 max-margin classifiers, on a grid."""
     seed, m, steps = run["seed"], settings["width"], settings["steps"]
     X, y = clusters(settings["n"], 2, k=3, seed=seed)
@@ -59,7 +57,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="chizat-bach/fig1",
     title="implicit bias of training both layers and the output layer, d = 2, four training sets",
     finding=(
         "training both layers gives piecewise affine boundaries, that of the F_1 max margin; the"
@@ -71,7 +68,7 @@ FIGURE = Figure(
     ),
     scales=by_scale(
         n=(40, 80, 80),
-        sets=(2, 4, 4),
+        runs=(2, 4, 4),
         width=(200, 1000, 1000),
         steps=(10_000, 20_000, 50_000),
         output_steps=(30_000, 300_000, 300_000),
@@ -79,9 +76,8 @@ FIGURE = Figure(
         agreement=([0.9, 0.8], [0.95, 0.85], [0.95, 0.85]),
     ),
     minutes={"smoke": 0.05, "laptop": 0.5, "paper": 1.0},
-    runs=lambda settings: [{"seed": seed} for seed in range(settings["sets"])],
     compute=compute,
-    concerns=lambda run, setting: setting not in ("agreement", "sets"),
+    concerns=lambda run, setting: setting not in ("agreement", "runs"),
     draw=draw,
     check=check,
 )

@@ -1,7 +1,5 @@
 """Figure 2 (a): the data that the other parts of the figure train on."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ...bounds import interclass_distance
@@ -10,7 +8,7 @@ from ...figures.style import draw_samples, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Draw the samples, and measure how far their classes are apart in two coordinates."""
     X, y = clusters(settings["n"], settings["d"], k=3, seed=run["seed"])
     found = interclass_distance(X[:, :2], y, 2)
@@ -38,7 +36,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="chizat-bach/fig2a",
     title="projection of the data on the first two dimensions",
     finding="nine disks on a grid with random labels; the other 13 coordinates are noise",
     scales=by_scale(n=(128, 512, 512), d=15, seed=1),

@@ -15,7 +15,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 _SIZES = [32, 64, 128, 256, 512]
 
 FIGURE = make_figure(
-    "chizat-bach/fig2b",
     "n",
     "samples",
     logarithmic=True,

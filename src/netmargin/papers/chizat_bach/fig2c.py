@@ -5,7 +5,6 @@ from ._performance import larger_half, make_figure
 _DIMENSIONS = [5, 10, 15, 20, 25]
 
 FIGURE = make_figure(
-    "chizat-bach/fig2c",
     "d",
     "dimension",
     n=(128, 256, 256),

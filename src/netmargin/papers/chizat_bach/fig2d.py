@@ -1,7 +1,5 @@
 """Figure 2 (d): the F_1 margin against the number of neurons, with the proved band of gamma_1."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ...datasets import clusters
@@ -11,7 +9,7 @@ from ...twolayer import train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Measure margins of nets of all widths on one sample, and bracket gamma_1 by the solver."""
     X, y = clusters(settings["n"], settings["d"], k=3, seed=run["seed"])
     widths, steps, seeds = settings["m"], settings["steps"], (run["seed"],)
@@ -92,7 +90,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="chizat-bach/fig2d",
     title="F_1 margin at convergence as a function of m, training both layers",
     finding=(
         "the margin rises with m towards the best margin of any net that the solver knows, which"
@@ -113,7 +110,6 @@ FIGURE = Figure(
         band=1.5,
     ),
     minutes={"smoke": 0.15, "laptop": 3.5, "paper": 30.0},
-    runs=lambda settings: [{"seed": seed} for seed in range(settings["runs"])],
     compute=compute,
     concerns=lambda run, setting: setting not in ("lacking", "band", "runs"),
     draw=draw,

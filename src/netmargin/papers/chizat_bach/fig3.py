@@ -1,7 +1,5 @@
 """Figure 3: a net with a large start: first the max margin of its tangent kernel, then of F_1."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ...datasets import clusters
@@ -18,7 +16,7 @@ shares that `lazy` and `rich` ask for.
 """
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Evaluate snapshots on a grid, with their shares of the tangent and the F_1 margin."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     scale, times = settings["scale"], settings["times"]
@@ -77,7 +75,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="chizat-bach/fig3",
     title=(
         "dynamics of the classifier for an initialization with a large variance and a small"
         " step-size"

@@ -1,7 +1,5 @@
 """Figure 4: a slice of a neuron's velocity field, and the set |a| = |b| that it never leaves."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ...datasets import clusters
@@ -10,7 +8,7 @@ from ...twolayer import train_both_layers
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Evaluate grad F' for a = alpha u on a grid of (alpha, b), and how far |a_j| is from |b_j|."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     steps, seeds = settings["steps"], (run["seed"],)
@@ -64,7 +62,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="chizat-bach/fig4",
     title="2-d slice of the vector field of a neuron, ReLU (illustration)",
     finding=(
         "the lines |a| = |b| are invariant: starting there, a neuron avoids a = 0, where the field"

@@ -1,8 +1,8 @@
 """The definition of a figure or table of a paper, from its settings per scale to its checks."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from ...core.arguments import suggest_word
@@ -26,6 +26,17 @@ def by_scale(**settings: Any) -> dict[str, Settings]:
         scale: {name: v[at] if isinstance(v, tuple) else v for name, v in settings.items()}
         for at, scale in enumerate(SCALES)
     }
+
+
+def cross(**values: Iterable) -> list[Row]:
+    """List runs with every combination of these values, those named last changing fastest."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+def list_seeds(settings: Settings) -> list[Row]:
+    """List as many `runs` as the settings say, or one, from their `seed` or 0 on."""
+    first = settings.get("seed", 0)
+    return cross(seed=range(first, first + settings.get("runs", 1)))
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,6 @@ class Figure:
 
     Parameters
     ----------
-    id : str
-        The paper and the module's name with hyphens, such as "lyu-li/fig1".
     title : str
         The title of the paper's figure.
     finding : str
@@ -70,10 +79,9 @@ class Figure:
         The settings at each of "smoke", "laptop" and "paper", such as `by_scale` makes.
     minutes : mapping from scale to float
         The computing time on two cores, measured for "smoke" and "laptop", estimated for "paper".
-    compute : function (run, settings, folder) -> row
-        Computes one run, from its parameters, the settings and a folder of its own for checkpoints.
-        The results are JSON values; `seconds` among them replaces the measured time, where a run
-        goes on after a kill.
+    compute : function (run, settings) -> row
+        Computes one run, from its parameters and the settings. The results are JSON values;
+        `seconds` among them replaces the measured time, where a run goes on after a kill.
     draw : function (settings, rows) -> matplotlib figure
         Draws the rows of all runs.
     check : function (settings, rows) -> list of `Check`
@@ -81,7 +89,7 @@ class Figure:
     differs : str
         How the settings differ from the paper's and why; "" where they do not, the default.
     runs : function (settings) -> list of rows
-        Lists the parameters of each run; by default one run, with the `seed` of the settings or 0.
+        Lists the parameters of each run, such as by `cross`; `list_seeds` by default.
     runs_of : str
         The id whose folder keeps the runs, where several figures are drawn from the same ones, by
         the same settings and `compute`. "" by default: its own.
@@ -90,6 +98,10 @@ class Figure:
     concerns : function (run, name of a setting) -> bool
         Says whether a run depends on a setting; `compute` gets no others. By default it depends on
         all of them.
+    with_folder : bool
+        Whether `compute` takes a third argument: the run's own folder, for checkpoints.
+    id : str
+        The paper and the module's name with hyphens, such as "lyu-li/fig1"; `figure` sets it.
 
     Examples
     --------
@@ -99,19 +111,20 @@ class Figure:
     [{'seed': 0}]
     """
 
-    id: str
     title: str
     finding: str
     scales: Mapping[str, Settings]
     minutes: Mapping[str, float]
-    compute: Callable[[Row, Settings, Path], Row]
+    compute: Callable[..., Row]
     draw: Callable[[Settings, list[Row]], Any]
     check: Callable[[Settings, list[Row]], list[Check]]
     differs: str = ""
-    runs: Callable[[Settings], list[Row]] = lambda settings: [{"seed": settings.get("seed", 0)}]
+    runs: Callable[[Settings], list[Row]] = list_seeds
     runs_of: str = ""
     needs: str = ""
     concerns: Callable[[Row, str], bool] = lambda run, setting: True
+    with_folder: bool = False
+    id: str = ""
 
     __repr__ = short_repr
 
@@ -149,7 +162,4 @@ def figure(id: str) -> Figure:
             f"id: there is no figure {id!r}. {guess + ' ' if guess else ''}Choose one of"
             f" {', '.join(known)}."
         )
-    found = import_figure(id).FIGURE
-    if found.id != id:  # a module copied from another figure
-        raise ValueError(f"The module of {id} defines FIGURE with the id {found.id}; mend its id.")
-    return found
+    return replace(import_figure(id).FIGURE, id=id)

@@ -153,7 +153,8 @@ def _names(code: CodeType) -> list[str]:
 
 def compute_run(planned: PlannedRun) -> None:
     """Compute one run in a process of its own, and write its results to its file."""
-    id, run, file = planned.id, planned.run, planned.file
+    id, run, file, chosen = planned.id, planned.run, planned.file, figure(planned.id)
+    own = [file.with_suffix("")] if chosen.with_folder else []
     # Another command may be at the same run: wait for what it finds.
     with FileLock(file.with_suffix(".lock")):
         if _read(file) is not None:
@@ -161,7 +162,7 @@ def compute_run(planned: PlannedRun) -> None:
         started = time.monotonic()
         # What a solver had when Ctrl-C came must not be kept as the result of the run.
         with whole_or_interrupted():
-            result = figure(id).compute(run, planned.settings, file.with_suffix(""))
+            result = chosen.compute(run, planned.settings, *own)
         record = {"seconds": time.monotonic() - started, "hardware": hardware()} | result
         try:
             text = json.dumps(record, allow_nan=False)

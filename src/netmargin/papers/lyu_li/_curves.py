@@ -29,7 +29,7 @@ PANELS = {
 
 
 def make_curves(
-    id: str, net: str, rates: tuple[str, ...], names: tuple[str, ...], check: Callable, **given
+    net: str, rates: tuple[str, ...], names: tuple[str, ...], check: Callable, **given
 ) -> Figure:
     """A figure of a row of panels for each rate, the quantities `names` in columns."""
     titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
@@ -54,7 +54,6 @@ def make_curves(
         return drawn
 
     return make_figure(
-        id=id,
         differs=SUBSET if net == "cnn" else SUBSET_VGG,
         runs=lambda settings: runs(net, *rates),
         draw=draw,

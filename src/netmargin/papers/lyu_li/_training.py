@@ -16,7 +16,7 @@ from ...datasets.selection import Split
 from ...errors import CheckpointError
 from ...margins import measure
 from ...training import ConstantLR, Epochs, History, LogLossBelow, LossBasedLR, checkpoint, train
-from ..gallery.figure import Figure, Row, Settings, by_scale
+from ..gallery.figure import Figure, Row, Settings, by_scale, cross
 
 RUNS = "lyu-li/training"
 CONSTANT, LOSS_BASED, ASCENT = "constant", "loss-based", "margin ascent"
@@ -78,12 +78,7 @@ def runs(
     net: str, *rates: str, biases: tuple[str, ...] = (WITHOUT_BIAS, WITH_BIAS), seeds: int = 1
 ) -> list[Row]:
     """List the parameters of one run for each rate, bias and seed."""
-    return [
-        {"net": net, "rate": rate, "bias": bias, "seed": seed}
-        for rate in rates
-        for bias in biases
-        for seed in range(seeds)
-    ]
+    return cross(net=[net], rate=rates, bias=biases, seed=range(seeds))
 
 
 def make_figure(*, minutes: tuple[float, float, float], **given) -> Figure:
@@ -101,6 +96,7 @@ def make_figure(*, minutes: tuple[float, float, float], **given) -> Figure:
         compute=train_net,
         concerns=concerns,
         runs_of=RUNS,
+        with_folder=True,
         **given,
     )
 

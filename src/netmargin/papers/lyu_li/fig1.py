@@ -29,7 +29,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_curves(
-    "lyu-li/fig1",
     "cnn",
     (CONSTANT, LOSS_BASED),
     ("log10_loss", "layer_margin"),

@@ -1,15 +1,13 @@
 """Figure 2: the Mexican hat."""
 
-from pathlib import Path
-
 import numpy as np
 
-from ...figures.style import OUTPUT
+from ...figures.style import OUTPUT, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 from .claims_mexican_hat import mexican_hat
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Examine the claim about the curve, with the right and with the printed exponent."""
     trials = range(settings["trials"])
     return {str(k): mexican_hat.examine(trials=trials, exponent=k).worst for k in (3, 4)}
@@ -17,11 +15,8 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 def draw(settings: Settings, rows: list[Row]):
     """Draw f(u, v) over the disk, and the curve phi = 1 / (1 - r^2) that the flow follows."""
-    from matplotlib.figure import Figure as Canvas
-
     r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 60), np.linspace(0, 2 * np.pi, 121))
-    drawn = Canvas(figsize=(4.3, 3.6), layout="constrained")
-    axis = drawn.add_subplot(projection="3d")
+    drawn, ((axis,),) = open_canvas(width=4.3, height=3.6, projection="3d")
     surface = {"cmap": "viridis", "rstride": 1, "cstride": 1, "linewidth": 0}
     axis.plot_surface(r * np.cos(phi), r * np.sin(phi), _hat(r, phi), **surface)
     along = np.linspace(0.05, 0.97, 2000)
@@ -48,7 +43,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="lyu-li/fig2",
     title="the Mexican hat f(u, v)",
     finding=(
         "a spiral valley: the flow (red) circles outwards for ever, so its direction does not"

@@ -11,7 +11,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_curves(
-    "lyu-li/fig3",
     "cnn",
     (CONSTANT,),
     ("accuracy", "margin"),

@@ -5,7 +5,6 @@ from ._training import LOSS_BASED
 from .fig3 import FIGURE as FIGURE_3, check
 
 FIGURE = make_curves(
-    "lyu-li/fig4",
     "cnn",
     (LOSS_BASED,),
     ("accuracy", "margin", "alpha"),

@@ -11,7 +11,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_curves(
-    "lyu-li/fig5",
     "vgg",
     (CONSTANT,),
     ("log10_loss", "accuracy", "layer_margin"),

@@ -14,7 +14,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_curves(
-    "lyu-li/fig6",
     "vgg",
     (LOSS_BASED,),
     ("log10_loss", "accuracy", "layer_margin"),

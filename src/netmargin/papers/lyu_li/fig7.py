@@ -56,7 +56,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_figure(
-    id="lyu-li/fig7",
     title="training and test accuracy during training without bias, loss-based rate",
     finding="the test accuracy changes only slightly in all the time that the margin grows",
     differs=f"CNN: {SUBSET}; VGGNet: {SUBSET_VGG}; 3 runs and 1 instead of 10 and 3",

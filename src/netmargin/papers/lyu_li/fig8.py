@@ -113,7 +113,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="lyu-li/fig8",
     title="L2 robustness of the CNN without bias after training for different numbers of epochs",
     finding=(
         "the net that was trained longest has a larger share of samples that no small change can"
@@ -135,5 +134,6 @@ FIGURE = Figure(
     draw=draw,
     check=check,
     runs_of=RUNS,
+    with_folder=True,
     needs=TABLE,
 )

@@ -85,7 +85,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_figure(
-    id="lyu-li/table1",
     title="the CNN without bias on MNIST after training for different numbers of epochs",
     finding=(
         "the longer the training, the larger the normalized margin, while the test accuracy hardly"

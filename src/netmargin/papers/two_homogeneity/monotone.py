@@ -1,14 +1,13 @@
 """Theorem 3.6: the smooth margin over (a, b) along the flow of normalized nets."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from ...figures.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
 from ...flow.gradient_flow import gradient_flow
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ._normalized_nets import (
     AttentionFeatures,
     NormalizedNet,
@@ -26,7 +25,7 @@ INNER = {
 }
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Follow log t, the smooth margin and the margin, where the summed loss is below log 2."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -71,7 +70,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="two-homogeneity/monotone",
     title=(
         "margins of normalized nets and a transformer along gradient flow (the paper states it,"
         " without a figure)"
@@ -82,7 +80,7 @@ FIGURE = Figure(
     ),
     scales=by_scale(time=(20.0, 300.0, 3000.0)),
     minutes={"smoke": 0.1, "laptop": 0.1, "paper": 0.2},
-    runs=lambda settings: [{"net": name} for name in INNER],
+    runs=lambda settings: cross(net=INNER),
     compute=compute,
     draw=draw,
     check=check,

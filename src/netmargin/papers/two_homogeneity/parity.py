@@ -1,18 +1,17 @@
 """Example 4.1: test error on parities against n, net and tangent kernel."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 
 from ...datasets import parity
 from ...figures.style import BOTH, OUTPUT, open_canvas
 from ..gallery.comparison import draw_means, tabulate
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ..wei_2018._separation import SCALES, separation
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Errors of the regularized net and of tangent kernels of several scales, on corners +-1."""
     d, tested = settings["d"], settings["tested"]
     X, y = parity(d, 2, run["n"] + tested, seed=run["seed"])
@@ -55,7 +54,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="two-homogeneity/parity",
     title=(
         "test error on 2-parity against n, net and tangent kernel (the paper states it, without a"
         " figure)"
@@ -74,9 +72,7 @@ FIGURE = Figure(
         tested=(500, 2000, 4000),
     ),
     minutes={"smoke": 0.15, "laptop": 0.6, "paper": 15.0},
-    runs=lambda settings: [
-        {"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])
-    ],
+    runs=lambda settings: cross(n=reversed(settings["n"]), seed=range(settings["runs"])),
     compute=compute,
     concerns=lambda run, setting: setting not in ("n", "runs"),
     draw=draw,

@@ -1,16 +1,14 @@
 """Figure 1: a distribution with large margins for nets and small ones for kernels, in 3 d."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ...datasets import gaussian_xor
-from ...figures.style import BOTH, OUTPUT
+from ...figures.style import BOTH, OUTPUT, open_canvas
 from ...solvers import f1_max_margin, f2_max_margin, linear_max_margin
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Draw the samples, and solve for the margins of nets, kernels and linear classifiers."""
     X, y = gaussian_xor(settings["n"], 3, seed=run["seed"])
     f1, f2 = f1_max_margin(X, y, bias=False, time_limit=20), f2_max_margin(X, y, bias=False)
@@ -21,10 +19,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 def draw(settings: Settings, rows: list[Row]):
     """Draw positive samples in blue and negative ones in red, as in the paper."""
-    from matplotlib.figure import Figure as Canvas
-
-    drawn = Canvas(figsize=(4.6, 4.2), layout="constrained")
-    axis = drawn.add_subplot(projection="3d")
+    drawn, ((axis,),) = open_canvas(width=4.6, height=4.2, projection="3d")
     X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])
     for label, colour, marker in ((1, BOTH, "o"), (-1, OUTPUT, "^")):
         axis.scatter(*X[y == label].T, color=colour, marker=marker, s=18, label=f"y = {label:+d}")
@@ -47,7 +42,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="wei-2018/fig1",
     title="60 sampled points of the distribution D in 3 dimensions",
     finding="no linear classifier separates the four groups, four neurons do",
     scales=by_scale(n=60, seed=0),

@@ -1,7 +1,5 @@
 """Figure 2: margin against the strength of the regularizer on a line, and the two functions."""
 
-from pathlib import Path
-
 import numpy as np
 import torch
 
@@ -13,7 +11,7 @@ from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 from ._interpolation import load_minimizer
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Follow the margins along the path, and both functions divided by their norms."""
     X, y = torch.tensor(settings["x"], dtype=torch.float64)[:, None], torch.tensor(settings["y"])
     exact = f1_max_margin(X, y)
@@ -74,7 +72,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="wei-2018/fig2",
     title=(
         "two-layer net with one input: margin as lambda decreases, and the functions of the net and"
         " the l1 SVM"

@@ -1,7 +1,6 @@
 """Figure 3: test errors of nets and kernels against n, with the leading terms of their bounds."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from ...models import mlp
 from ...regularization import regularization_path
 from ...solvers import f2_max_margin, min_norm_interpolation
 from ..gallery.comparison import draw_means, is_positive, standard_errors, tabulate
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ._interpolation import interpolation_path, load_minimizer
 
 COMPLEXITY = "complexity, 4 Rad / gamma"
@@ -22,7 +21,7 @@ KINDS = {"": ("classification", "0-1 error"), "_squares": ("regression", "square
 """What is learnt and its error, by the ending of the names of results."""
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Errors and bounds of the weakly regularized net, m = n, and the kernel, for one teacher."""
     n, d, seed, tested = run["n"], settings["d"], run["seed"], settings["tested"]
     X, y = teacher(n + tested, d, units=6, margin=0.1, seed=seed)
@@ -120,7 +119,6 @@ def check_with_bounds(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="wei-2018/fig3",
     title="neural networks and kernel methods, classification and regression, with bounds",
     finding=(
         "the net's test error is below that of the kernel as n grows, most of all in regression;"
@@ -140,9 +138,7 @@ FIGURE = Figure(
         standard_errors=(0, 2, 2),
     ),
     minutes={"smoke": 0.2, "laptop": 1.0, "paper": 200.0},
-    runs=lambda settings: [
-        {"n": n, "seed": seed} for n in reversed(settings["n"]) for seed in range(settings["runs"])
-    ],
+    runs=lambda settings: cross(n=reversed(settings["n"]), seed=range(settings["runs"])),
     compute=compute,
     concerns=lambda run, setting: setting not in ("n", "runs", "standard_errors"),
     draw=draw,

@@ -10,7 +10,7 @@ from ...margins import measure
 from ...models import wide_resnet
 from ...training import AnnealedLR, Epochs, train
 from ..gallery.comparison import standard_errors
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ..lyu_li._training import load_images, start_net
 
 # The paper's test errors in percent.
@@ -106,7 +106,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="wei-2018/table1",
     title=(
         "test error of a WideResNet-16 without batch normalization, annealed against fixed weight"
         " decay"
@@ -136,9 +135,8 @@ FIGURE = Figure(
         runs=(1, 2, 1),
     ),
     minutes={"smoke": 0.3, "laptop": 8.0, "paper": 75_000.0},
-    runs=lambda settings: [
-        {"decay": decay, "seed": seed} for seed in range(settings["runs"]) for decay in PAPER
-    ],
+    runs=lambda settings: cross(seed=range(settings["runs"]), decay=PAPER),
+    with_folder=True,
     compute=compute,
     concerns=lambda run, setting: setting != "runs",
     draw=draw,

@@ -1,7 +1,5 @@
 """Figure 1: the distribution that nets learn from d samples and tangent kernels from d^2."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ...datasets import hypercube
@@ -9,7 +7,7 @@ from ...figures.style import draw_samples, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Draw the samples; only their first two coordinates are kept."""
     X, y = hypercube(settings["n"], 20, seed=run["seed"])
     return {"X": X[:, :2].tolist(), "y": y.tolist()}
@@ -39,7 +37,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="wei-2019/fig1",
     title="the first two coordinates of the distribution",
     finding=(
         "all signal is in two coordinates, where four groups alternate; the other d - 2 are noise"

@@ -1,7 +1,5 @@
 """Figure 2: a two-layer net with and without the regularizer, from the same large start."""
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -12,7 +10,7 @@ from ...margins import measure
 from ...models import mlp
 from ...training import AnnealedLR, Epochs, train
 from ..gallery.comparison import is_positive, standard_errors, tabulate
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 
 _LOOKS = 24
 """The number of looks at a run, in geometric distances: about six in each decade of its steps."""
@@ -24,7 +22,7 @@ PANELS = {
 """What is looked at, in words and in symbols."""
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Descend on mean loss + lambda ||Theta||^2 with all samples; look at growing distances."""
     n, d, seed = settings["n"], settings["d"], run["seed"]
     X, y = teacher(n + settings["tested"], d, units=10, margin=0.01, seed=seed)
@@ -88,7 +86,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    id="wei-2019/fig2",
     title=(
         "regularizer against none, from the same start N(0, 1): test accuracy, normalized margin,"
         " activations changed"
@@ -112,11 +109,9 @@ FIGURE = Figure(
         tested=(2000, 4000, 10_000),
     ),
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 25.0},
-    runs=lambda settings: [
-        {"lambda": strength, "seed": seed}
-        for seed in range(settings["runs"])
-        for strength in (settings["lambda"], 0.0)
-    ],
+    runs=lambda settings: cross(
+        seed=range(settings["runs"]), **{"lambda": (settings["lambda"], 0.0)}
+    ),
     compute=compute,
     concerns=lambda run, setting: setting not in ("lambda", "runs"),
     draw=draw,

@@ -1,7 +1,5 @@
 """Figure 3: test error and margin against the width, on data of a teacher and on images."""
 
-from pathlib import Path
-
 import numpy as np
 
 from ... import datasets
@@ -10,11 +8,11 @@ from ...margins import measure
 from ...models import mlp
 from ...regularization.path import regularization_path
 from ..gallery.comparison import draw_means, is_positive, standard_errors, tabulate
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ..wei_2018._interpolation import load_minimizer
 
 
-def compute(run: Row, settings: Settings, folder: Path) -> Row:
+def compute(run: Row, settings: Settings) -> Row:
     """Measure margin and test error of a weakly regularized minimizer of one width."""
     of_teacher = run["data"] == "teacher"
     (X, y), (T, t) = _teacher(run, settings) if of_teacher else _images(run, settings)
@@ -92,19 +90,14 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 def runs(settings: Settings) -> list[Row]:
     """List the runs; the widest, which take longest, come first."""
-    images = [(settings["image_data"], m, 0) for m in reversed(settings["image_widths"])]
-    teachers = [
-        ("teacher", m, seed)
-        for m in reversed(settings["widths"])
-        for seed in range(settings["runs"])
-    ]
-    return [{"data": data, "width": m, "seed": seed} for data, m, seed in images + teachers]
+    widths, seeds = reversed(settings["widths"]), range(settings["runs"])
+    images = {"data": [settings["image_data"]], "width": reversed(settings["image_widths"])}
+    return cross(**images, seed=[0]) + cross(data=["teacher"], width=widths, seed=seeds)
 
 
 _WIDTHS = [2**k for k in range(4, 11)]
 
 FIGURE = Figure(
-    id="wei-2019/fig3",
     title=(
         "test error and normalized margin against the hidden layer size, synthetic data and MNIST"
     ),

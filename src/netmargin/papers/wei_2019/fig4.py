@@ -10,7 +10,6 @@ _VALUES = {"smoke": [30, 150], "laptop": [60, 120, 240, 480]}
 
 FIGURE = replace(
     FIGURE_2018,
-    id="wei-2019/fig4",
     title="generalization of nets and kernels as n varies, classification and regression",
     finding=(
         "the net's test error is below that of the kernel as n grows, most of all in regression"

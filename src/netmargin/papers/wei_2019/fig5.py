@@ -9,7 +9,6 @@ _POINTS = {"x": [-2.0, -1.4, -0.6, 0.6, 1.4, 2.0], "y": [1, 1, -1, -1, 1, 1]}
 
 FIGURE = replace(
     FIGURE_2018,
-    id="wei-2019/fig5",
     title="margin convergence for one-dimensional inputs, and the final networks",
     finding="the network margin approaches the ideal one as lambda goes to 0",
     differs=(
