@@ -200,9 +200,7 @@ def maximize_margin(
 
 
 def _separate(model: nn.Module, samples: Arrays, progress: bool) -> tuple[int, Status]:
-    """Train until all margins are positive; return the sample gradients that it took, and how it
-    ended. Raises NotSeparatedError.
-    """
+    """Train until all margins are positive; the sample gradients that it took, and how it ended."""
     if measure(model, samples).q_min > 0:
         return 0, Status.FINISHED
     history = train(

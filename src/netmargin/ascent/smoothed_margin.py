@@ -27,11 +27,8 @@ class SmoothedMargin:
     """-T log sum_nj exp(-s_nj / T), where s are the score gaps divided by the product of layer
     norms, or by ||theta||^L.
 
-    Never above the normalized margin, and within T log(number of constraints) of it. It is a
-    function of the parameters of a float64 copy of the net, over all data; samples too far from the
-    margin to carry weight are left out (`active`).
-
-    by_layers : divide by the product of layer norms, each to the power of its degree.
+    Never above the normalized margin, and within T log(number of constraints) of it. Samples too
+    far from the margin to carry weight are left out (`active`).
     """
 
     def __init__(self, scored: NetOnSamples, homogeneity: Homogeneity, by_layers: bool):
@@ -71,10 +68,7 @@ class SmoothedMargin:
             return math.sqrt(self.square().item())
 
     def normalize(self, size: float | None = None) -> None:
-        """Scale theta to the norm `size` (default sqrt(L)), each layer to its share sqrt(k_i / L).
-
-        Normalized margins stay the same, and layers become balanced.
-        """
+        """Scale theta to the norm `size`, sqrt(L) by default, each layer to its share of it."""
         with torch.no_grad():
             for group, k in self._groups:
                 wanted = math.sqrt(k) if size is None else size * math.sqrt(k / self.order)
@@ -99,9 +93,7 @@ class SmoothedMargin:
         return torch.nonzero(margins <= margins.min() + _ACTIVE_TEMPERATURES * temperature)[:, 0]
 
     def loss(self, temperature: float) -> Tensor:
-        """Minus the smoothed margin in units of the temperature, over the active samples;
-        differentiable.
-        """
+        """Minus the smoothed margin in units of the temperature, over the active samples."""
         gaps, own = self._gaps(self._x[self.active], self._y[self.active])
         self.gradient_samples += len(self.active)
         scaled = -gaps * torch.exp(-self.log_norm()) / temperature
@@ -119,10 +111,8 @@ class SmoothedMargin:
                     p.mul_(factor)
 
     def softmax_multipliers(self, temperature: float) -> Tensor:
-        """Estimate multipliers at a feasible point from the softmax weights of the smoothed margin.
-
-        They are scaled such that L sum lambda s = ||theta||^2, as at a KKT point. Shape (N, C).
-        """
+        """Estimate multipliers (N, C) at a feasible point by the weights of the smoothed margin."""
+        # They are scaled such that L sum lambda s = ||theta||^2, as at a KKT point.
         with torch.no_grad():
             gaps, own = self._gaps(self._x, self._y)
             shares = torch.softmax(
@@ -135,9 +125,7 @@ class SmoothedMargin:
         return torch.stack([p.square().sum() for group, _ in self._groups for p in group]).sum()
 
     def augmented_lagrangian(self, multipliers: Tensor, penalty: float) -> Tensor:
-        """||theta||^2 / 2 + sum ((lambda + penalty (1 - s))_+^2 - lambda^2) / (2 penalty), which is
-        differentiable.
-        """
+        """||theta||^2 / 2 + sum ((lambda + penalty (1 - s))_+^2 - lambda^2) / (2 penalty)."""
         forces = self.forces(multipliers, penalty)
         self.gradient_samples += len(self._x)
         return 0.5 * self.square() + (forces.square().sum() - multipliers.square().sum()) / (
@@ -150,9 +138,7 @@ class SmoothedMargin:
         return (multipliers + penalty * (1 - gaps)).masked_fill(own, 0.0).clamp(min=0)
 
     def _gaps(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Score gaps to all classes, and a mask of each sample's own class, which gives no
-        constraint; both (N, C). The gap to the own class is 0 here.
-        """
+        """Score gaps to all classes, 0 to the own one, and a mask of these; both (N, C)."""
         # All constraints enter one gradient, so large data cannot be split into batches.
         if len(x) <= _CHECKPOINTED_ABOVE:
             outputs = scores(self._twin, x)

@@ -33,9 +33,8 @@ it separated: any factor above 1 absorbs rounding, and 2 costs a factor of the n
 
 
 class Ascent:
-    """The state of an ascent: a float64 copy of the net, and the best parameters that it had.
-
-    fresh : whether the net was trained here to separate the data, and so has no scale of its own.
+    """The state of an ascent: a float64 copy of the net, and the best parameters that it had. One
+    that is `fresh` was trained here to separate the data, and has no scale of its own.
     """
 
     def __init__(
@@ -66,9 +65,7 @@ class Ascent:
         return margin
 
     def keep(self, temperature: float | None) -> None:
-        """Append a row for the present point, and keep its parameters if they are the best so
-        far.
-        """
+        """Append a row for the present point, and keep its parameters if they are the best."""
         report = measure(self._twin, self._samples, homogeneity=self._homogeneity)
         head = {
             "epoch": len(self.rows),
@@ -118,9 +115,7 @@ class Ascent:
             self.keep(None)
 
     def hand_back(self) -> str:
-        """Put the best point into the model, at the norm that the model had; return a sentence that
-        says so.
-        """
+        """Put the best point into the model, at the norm that it had, and say so in a sentence."""
         if not self._state:
             return "the net is as it was"
         self._twin.load_state_dict(self._state)

@@ -39,16 +39,12 @@ _DENSE = (
 
 @dataclass(frozen=True)
 class Step:
-    """A step from y over a length h.
-
-    stages : velocities at all seven stages, the last at the end, where the next step begins.
-    error : estimate of the Euclidean error at the end.
-    """
+    """A step from y over a length h."""
 
     y: Tensor
     h: float
-    stages: list
-    error: float
+    stages: list  # velocities at all seven, the last at the end, where the next step begins
+    error: float  # estimate of the Euclidean error at the end
 
     def weights(self, share: float) -> list[float]:
         """Weights of the stages that give the solution at a share of the step, in units of h."""

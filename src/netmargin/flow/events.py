@@ -40,9 +40,8 @@ def violations(z: Tensor, gates: Tensor, pattern: Pattern) -> Tensor:
 
 
 def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
-    """The share of the step at which a condition is first violated, or None if all hold at the end.
-
-    Found on the dense output. Conditions that fail and hold again within the step are not seen.
+    """The share of the step at which a condition is first violated, or None if all hold at the
+    end: what fails and holds again within the step is not seen.
     """
     start, end = step.stages[0], step.stages[-1]
     if not end.z.numel():
@@ -70,13 +69,11 @@ def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
 
 
 def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, Velocity]:
-    """Decide with which pattern, and so which velocity, the flow goes on from a point on kinks.
-
-    All pre-activations at 0 are first tried as sliding. Where both sides push back (convex kinks),
-    the gates in [0, 1] with the least velocity tell which units go on sliding, which turn active
-    (gate 1) and which turn inactive (gate 0). A unit that the sides push away crosses. Lower layers
-    are decided first: the gates of the others depend on them.
-    """
+    """Decide with which pattern, and so which velocity, the flow goes on from a point on kinks."""
+    # All pre-activations at 0 are first tried as sliding. Where both sides push back (convex
+    # kinks), the gates in [0, 1] with the least velocity tell which units go on sliding, turn
+    # active (gate 1) or inactive (gate 0). A unit that the sides push away crosses. Lower layers
+    # are decided first: the gates of the others depend on them.
     velocity = field(theta, pattern)
     arriving = (
         violations(velocity.z, velocity.kinks.gates, pattern)[: len(velocity.z)] > -2 * _ON_KINK

@@ -39,11 +39,7 @@ _LARGEST_EXPONENT = 700.0
 
 
 class ExactFlow(FlowRun):
-    """The exact method: Dormand and Prince's with fixed gates, whose steps end at kinks.
-
-    rtol : error per step relative to ||theta||.
-    step_size : steps of this length in s instead of those that meet `rtol`.
-    """
+    """The exact method: Dormand and Prince's with fixed gates, whose steps end at kinks."""
 
     def __init__(self, *given, rtol: float, step_size: float | None, **shared):
         super().__init__(*given, **shared)
@@ -150,10 +146,8 @@ class ExactFlow(FlowRun):
 
 
 def _log_duration(taken: Step, share: float) -> float:
-    """Natural log of the time of a share of a step, by the method's own quadrature of dt / ds.
-
-    Rates are scaled by the largest one, so that none overflows.
-    """
+    """Natural log of the time of a share of a step, by the method's own quadrature of dt / ds."""
+    # Rates are scaled by the largest one, so that none overflows.
     rates = np.array([stage.log_time_rate for stage in taken.stages])
     total = float(np.dot(taken.weights(share), np.exp(rates - rates.max()))) * taken.h
     return math.log(total) + float(rates.max()) if total > 0 else -math.inf

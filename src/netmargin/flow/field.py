@@ -30,25 +30,17 @@ Metric = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 
 @dataclass(frozen=True)
 class Velocity:
-    """The velocity of the flow at one point, and what was computed on the way.
-
-    direction : (P,), d theta / ds = V rho^2 / (1 + rho |V|), where V is minus the gradient of the
-        log-loss and rho the norm of theta.
-    log_time_rate : natural log of dt / ds.
-    z : pre-activations, all ReLU calls in one vector.
-    normals : (K, P), gradients of the sliding pre-activations.
-    q : (N,), margins.
-    log_loss : natural log of the summed loss.
-    alignment : beta, the cosine of theta and V.
+    """The velocity of the flow at one point, and what was computed on the way; V is minus the
+    gradient of the log-loss, and rho the norm of theta.
     """
 
-    direction: Tensor
-    log_time_rate: float
-    z: Tensor
-    normals: Tensor
-    q: Tensor
-    log_loss: float
-    alignment: float
+    direction: Tensor  # (P,), d theta / ds = V rho^2 / (1 + rho |V|)
+    log_time_rate: float  # natural log of dt / ds
+    z: Tensor  # pre-activations, all ReLU calls in one vector
+    normals: Tensor  # (K, P), gradients of the sliding pre-activations
+    q: Tensor  # (N,), margins
+    log_loss: float  # natural log of the summed loss
+    alignment: float  # beta, the cosine of theta and V
     _find_kinks: Callable[[], Kinks]
 
     @cached_property
@@ -60,16 +52,11 @@ class Velocity:
 class FlowField:
     """Minus the gradient of the summed loss of a float64 copy of a net, in a time s of its own.
 
-    Far from stationary points s is arc length relative to the norm, in which a homogeneous net
-    moves steadily however small its loss is; near them it is t up to a factor, so that the velocity
-    stays smooth.
-
-    Along a kink that both sides push against, the flow slides: its velocity is the projection of
-    either side's onto the kink, which is the element of least norm of the subdifferential if the
-    gate that this takes lies in [0, 1] (Lyu and Li 2019, Lemma H.3).
-
-    metric : gives, for the parameters by name, the factors by which coordinates move faster; norms
-        at kinks are those of this metric.
+    Far from stationary points s is arc length relative to the norm; near them it is t up to a
+    factor, so that the velocity stays smooth. Along a kink that both sides push against, the flow
+    slides: its velocity is the projection of either side's onto the kink, the element of least norm
+    of the subdifferential if the gate that this takes lies in [0, 1] (Lyu and Li 2019, Lemma H.3).
+    Norms at kinks are those of the metric.
     """
 
     def __init__(self, scored: NetOnSamples, loss: Loss, metric: Metric | None = None):
@@ -96,9 +83,7 @@ class FlowField:
                 self.trained[name].copy_(part)
 
     def length(self, theta: Tensor) -> float:
-        """The length that steps and errors are relative to: the norm of theta, or a small share of
-        the first one where the flow passes near 0.
-        """
+        """The length that steps and errors are relative to: the norm of theta, if not near 0."""
         return max(torch.linalg.vector_norm(theta).item(), self._least)
 
     def named(self, theta: Tensor) -> dict[str, Tensor]:
@@ -115,10 +100,7 @@ class FlowField:
         )
 
     def preactivations(self, theta: Tensor, pattern: Pattern) -> Tensor:
-        """Pre-activations of all ReLU calls with the gates of the pattern, in one vector.
-
-        Costs a forward pass; no gradient is computed.
-        """
+        """Pre-activations of all ReLU calls with the gates of the pattern, in one vector."""
         with torch.no_grad(), Gates(pattern.active) as gates:
             call_with(self._twin, self.named(theta) | self._fixed, self._x)
         return torch.cat([z.reshape(-1) for z in gates.inputs])

@@ -20,15 +20,10 @@ _NEGLIGIBLE_PULL = 1e-12
 
 @dataclass(frozen=True)
 class Pattern:
-    """The state of every ReLU: active, inactive, or sliding, which is to stay at 0 because both
-    sides push it back.
+    """The state of every ReLU: active, inactive, or sliding, as both sides push it back to 0."""
 
-    active : one boolean tensor per ReLU call, of the shape of its input; False for sliding units.
-    sliding : (K,) int64, positions in the concatenation of all calls.
-    """
-
-    active: list[Tensor]
-    sliding: Tensor
+    active: list[Tensor]  # boolean, as the input of each ReLU call; False for sliding units
+    sliding: Tensor  # (K,) int64, positions in the concatenation of all calls
 
     def flat(self) -> Tensor:
         """`active` of all calls in one vector."""
@@ -43,28 +38,18 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Kinks:
-    """The gates that hold sliding pre-activations at 0; every field has shape (K,).
+    """The gates that hold sliding pre-activations at 0; every field has shape (K,)."""
 
-    convex : boolean, whether both sides push back, so that the unit can stay.
-    rising : boolean, where they do not, whether the unit goes on to the active side.
-    gates : how far each gate must be open for the unit to stay at 0; outside [0, 1] where that is
-        impossible.
-    bounded : the gates within [0, 1] that make the velocity as small as can be: 0 for units that
-        turn inactive, 1 for those that turn active.
-    """
-
-    convex: Tensor
-    rising: Tensor
-    gates: Tensor
-    bounded: Tensor
+    convex: Tensor  # whether both sides push back, so that the unit can stay
+    rising: Tensor  # where they do not, whether the unit goes on to the active side
+    gates: Tensor  # how far to open each for the unit to stay at 0; not in [0, 1] if it cannot
+    bounded: Tensor  # those within [0, 1] of the least velocity: 0 turns inactive, 1 active
 
 
 def least_squares(matrix: Tensor, values: Tensor) -> Tensor:
-    """The least squares solution of least norm, also where the matrix is singular.
-
-    NaN where a number is not finite, which LAPACK refuses: the step is then rejected as one of
-    infinite error. Computed on the CPU: torch has no such driver on other devices.
-    """
+    """The least squares solution of least norm, also where the matrix is singular."""
+    # LAPACK refuses what is not finite: NaN rejects the step as one of infinite error. On the CPU,
+    # as torch has no such driver on other devices.
     if not (torch.isfinite(matrix).all() and torch.isfinite(values).all()):
         return torch.full_like(values, torch.nan)
     return (
@@ -77,10 +62,9 @@ def least_squares(matrix: Tensor, values: Tensor) -> Tensor:
 def find_gates(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> Kinks:
     """The gates with which free - sum_k gate_k pull_k normal_k is the velocity along the kinks.
 
-    free : (P,), the velocity with all sliding gates closed.
-    normals : (K, P), gradients of the sliding pre-activations.
-    forces : (K,), with which free - normals.T @ forces is orthogonal to the normals.
-    pull : (K,), gradients of the log-loss in the outputs of the sliding units.
+    free (P,) is the velocity with all sliding gates closed, normals (K, P) the gradients of the
+    sliding pre-activations, to which free - normals.T @ forces is orthogonal, and pull (K,) the
+    gradients of the log-loss in the outputs of the sliding units.
     """
     gates = torch.nan_to_num(forces / pull, nan=_LARGEST_GATE).clamp(-_LARGEST_GATE, _LARGEST_GATE)
     convex = pull * torch.linalg.vector_norm(

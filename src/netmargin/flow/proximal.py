@@ -50,8 +50,6 @@ class ProximalFlow(FlowRun):
     A step is theta_1 = argmin log Loss(theta) + |theta - theta_0|^2 / (2 tau). Because it is
     implicit, no kink has to be located, and the stiffness of many support samples does not bound
     it. Time goes by as dt = d tau / Loss.
-
-    step_size : length of the steps in s.
     """
 
     def __init__(self, *given, step_size: float, **shared):
@@ -144,9 +142,7 @@ class ProximalFlow(FlowRun):
         return self.field.flat().detach(), q, log_loss
 
     def _descend(self, theta: Tensor, tau: float) -> None:
-        """Minimize log Loss + |. - theta|^2 / (2 tau) from where the parameters are, over all
-        samples that carry weight.
-        """
+        """Minimize log Loss + |. - theta|^2 / (2 tau) from where the parameters are."""
 
         def with_distance() -> Tensor:
             distance = (self.field.flat() - theta).square().sum()
@@ -169,16 +165,12 @@ class ProximalFlow(FlowRun):
 
 
 class _LogLoss:
-    """Natural log of the summed loss of a float64 copy of a net, as a function of its parameters,
-    over the samples that carry weight.
-
-    left_out : natural log of the share of weight that the samples left out have together.
-    evaluations : gradients so far.
-    """
+    """Natural log of the summed loss of a net, over the samples that carry weight."""
 
     def __init__(self, scored: NetOnSamples, loss: Loss):
         self._twin, self._x, self._y, self._loss = scored.twin, scored.x, scored.y, loss
         self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))
+        # Natural log of the share of weight that was left out, and gradients so far.
         self.left_out, self.evaluations = -math.inf, 0
 
     def measure(self, *, wide: bool) -> tuple[Tensor, float]:
@@ -215,9 +207,7 @@ class _LogLoss:
 
 
 def _compute_log_duration(tau: float, before: float, after: float) -> float:
-    """Natural log of the time of a step: the integral of d tau / Loss, with log Loss falling evenly
-    in tau.
-    """
+    """Natural log of int d tau / Loss, the time of a step, with log Loss falling evenly in tau."""
     fall = before - after
     mean = math.log(-math.expm1(-fall) / fall) if fall > _EVEN_FALL else 0.0
     return math.log(tau) - after + mean

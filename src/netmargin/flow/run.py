@@ -64,14 +64,7 @@ class Trajectory(History):
 
 
 class FlowRun(ABC):
-    """The part of gradient flow that all integrators share.
-
-    log_end : natural log of the time to stop at.
-    rules : stopping rules; the first one reached ends the flow.
-    levels : log10 of the mean loss at which states are kept.
-    most : evaluations after which the flow stops.
-    metric : see `FlowField`.
-    """
+    """The part of gradient flow that all integrators share; its options are `gradient_flow`'s."""
 
     def __init__(
         self,
@@ -127,9 +120,7 @@ class FlowRun(ABC):
         return {n: p.clone() for n, p in self.field.named(self.theta).items()}
 
     def _show(self, display: Progress) -> None:
-        """Draw the progress line for the last row, with the steps to come until a rule, the time or
-        the most evaluations end the flow.
-        """
+        """Draw the progress line for the last row, with the steps that are left."""
         rows = self.trajectory.rows
         row, timed = rows[-1], rows[1:]  # the first one has no time
         left = fewest(

@@ -223,8 +223,7 @@ def compute_in_blocks(
     dtype: np.dtype,
 ) -> np.ndarray:
     """The kernel (n, m) of all rows of A and B: the product of their lengths over `unit`, times
-    what `combine` makes of the cosines, sines and angles of a block. Raises DataError where the
-    memory does not suffice.
+    what `combine` makes of the cosines, sines and angles of a block.
     """
     require_memory(
         len(A) * len(B) * dtype.itemsize,
@@ -246,9 +245,8 @@ def compute_in_blocks(
 
 
 def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D), as exact as
-    `bound_entry_errors` says; the angle to a row of zeros counts as a right one.
-    """
+    """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D); right ones to zeros."""
+    # As exact as `bound_entry_errors` says.
     # |u - v| = 2 sin(t/2) is accurate near 0, where arccos is not, |u + v| = 2 cos(t/2) near pi.
     cosine = np.clip(U @ V.T, -1.0, 1.0)
     angle = np.arccos(cosine)

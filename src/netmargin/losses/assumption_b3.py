@@ -173,11 +173,9 @@ def find_flaw(loss: _Loss) -> str:
 
 
 def _compare_formulas(loss: _Loss, q: Tensor, inverse_tolerance: float) -> str:
-    """The first contradiction at the margins q, in one sentence, or "".
-
-    f may be undefined (NaN or infinite) at negative margins, where nothing is compared. g is
-    compared beyond b_f only.
-    """
+    """The first contradiction at the margins q, in one sentence, or ""."""
+    # f may be undefined (NaN or infinite) at negative margins, where nothing is compared. g is
+    # compared beyond b_f only.
     beyond = q > loss.b_f
     values = {}
     for name, function, points in (

@@ -17,10 +17,7 @@ from .loss import Loss, normalize_slopes
 
 
 class _OddPower(Loss, ABC):
-    """A loss l(q) = e^{-F(h)} of h = q^power for an odd power; subclasses give F.
-
-    Differences of powers are taken factored, so that weights stay accurate at large margins.
-    """
+    """A loss l(q) = e^{-F(h)} of h = q^power for an odd power; subclasses give F."""
 
     _names: ClassVar[dict[int, str]] = {}
 
@@ -49,10 +46,7 @@ class _OddPower(Loss, ABC):
 
     @abstractmethod
     def _log_slope_difference(self, smallest: Tensor, difference: Tensor) -> Tensor:
-        """Return (log F' - F)(h + difference) - (log F' - F)(h) at h = smallest^power.
-
-        This is the slope in h; the caller adds that of the power itself.
-        """
+        """Return (log F' - F)(h + difference) - (log F' - F)(h), slopes in h = smallest^power."""
 
     def _power_prime(self, q: Tensor) -> Tensor:
         return self.power * q ** (self.power - 1)

@@ -9,15 +9,13 @@ from .initialization import set_he_normal_for_images
 
 
 class _Residual(nn.Module):
-    """A residual block h + conv(relu(conv(relu(h)))), without normalization.
-
-    Where the shape changes, a 1x1 convolution of relu(h) takes the place of the first h.
-    """
+    """A residual block h + conv(relu(conv(relu(h)))), without normalization."""
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
         self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
         self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        # Where the shape changes, a 1x1 convolution of relu(h) takes the place of the first h.
         same = inputs == outputs and stride == 1
         self.shortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
 

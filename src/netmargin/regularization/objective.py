@@ -39,10 +39,7 @@ every lambda. Nets that fit the data do not come near it.
 
 
 class RegularizedObjective(ABC):
-    """log(mean loss + lambda ||theta||^r) of a float64 copy of a model, over all data.
-
-    norm : "global", or "layers", lambda sum_i ||W_i||^r over parameters one by one.
-    """
+    """log(mean loss + lambda ||theta||^r) of a float64 copy of a model, over all data."""
 
     def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
         self.scored, self._r = NetOnSamples(model, data), r
