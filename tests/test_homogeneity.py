@@ -576,6 +576,40 @@ def test_a_registered_rule_makes_an_operation_known():
     assert (answer.evidence, answer.groups) == (Evidence.DERIVED, {"a": 2, "b": 1})
 
 
+class Beside(nn.Module):
+    """A homogeneous net that computes other numbers from its scores, as `beside` says."""
+
+    def __init__(self, beside):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Linear(3, 5, bias=False)
+        self.last, self.beside = nn.Linear(5, 3, bias=False), beside
+
+    def forward(self, x):
+        return self.beside(self.last(torch.relu(self.first(x))))
+
+
+def test_operations_that_the_scores_do_not_depend_on_block_nothing():
+    x = torch.randn(6, 3)
+    beside = Beside(lambda h: {"logits": h, "logsumexp": h.logsumexp(1), "mean": h.tanh().mean()})
+    found = nm.analyse(beside, x)
+    assert (found.kind, found.order, found.blockers) == (nm.Kind.MULTI_HOMOGENEOUS, 2, ())
+    y = beside(x)["logits"].argmax(1)
+    assert nm.certify(beside, (x, y), progress=False).order == 2
+    through = nm.analyse(Beside(lambda h: h - h.logsumexp(1, keepdim=True)), x)
+    assert "log-sum-exp" in str(through.blockers)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [lambda h: (h > 0.3).any(), lambda h: len((h > 0.3).nonzero()), lambda h: (h > 0.3).tolist()],
+    ids=["number", "shape", "list"],
+)
+def test_operations_that_python_may_branch_on_count(branch):
+    found = nm.analyse(Beside(lambda h: h if branch(h) else 2 * h), torch.randn(4, 3))
+    assert "compares with a threshold" in str(found.blockers)
+
+
 def test_what_leaves_the_graph_is_judged_numerically():
     by_number = Custom(lambda m, x: m.a(x) / m.a(x).abs().max().item(), a=linear(5, 4))
     answer = analyse(by_number, VECTOR)

@@ -7,10 +7,11 @@ The run is intercepted below autograd, where modules, functionals, tensor method
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 
 from ..nets.eager_mode import EagerMode
-from .degree import CONSTANT, AnyDegree, Unknown, scale_degree
+from .degree import CONSTANT, AnyDegree, Constraint, Unknown, scale_degree
 from .modes import Escapes, list_tensors, list_written_tensors
 from .observation import observe_exponents
 from .registry import RULES
@@ -24,6 +25,8 @@ class Follower(EagerMode):
         super().__init__()
         self.trace = trace
         self._pending_epsilon: dict[int, float] = {}
+        # Of every operation the storages that it reads and writes, and the constraints it imposes.
+        self._steps: list[tuple[set[int], set[int], list[Constraint]]] = []
 
     @contextmanager
     def following(self, model: nn.Module) -> Iterator[None]:
@@ -33,8 +36,19 @@ class Follower(EagerMode):
 
     def finish(self, outputs: Tensor) -> AnyDegree:
         """Close the trace and return the degree of the net's outputs."""
+        self._keep_what_reaches(outputs)
         self._settle_epsilon("", outputs)
         return self.trace.escaped or self.trace.degree(outputs)
+
+    def _keep_what_reaches(self, outputs: Tensor) -> None:
+        """Drop the constraints of operations on which neither the outputs nor a branch depends."""
+        needed = {self.trace.storage(outputs), *self.trace.read_outside}
+        kept: list[Constraint] = []
+        for read, written, constraints in reversed(self._steps):
+            if written & needed:
+                needed |= read
+                kept[:0] = constraints
+        self.trace.constraints = kept
 
     def _settle_epsilon(self, name: str, *values) -> None:
         """Decide whether numbers added to `values` guard the operation `name`, or block it."""
@@ -58,21 +72,29 @@ class Follower(EagerMode):
         """Update degrees by one operation, and run it."""
         kwargs = kwargs or {}
         inputs = list_tensors((args, kwargs))
+        before = len(self.trace.constraints)
         if not func.is_view:
             self._settle_epsilon(func._schema.name.removeprefix("aten::").removesuffix("_"), *args)
         degrees = self._degrees_of_outputs(func, args, kwargs, inputs)
         result = func(*args, **kwargs)
         written = list_written_tensors(func, args, kwargs)
+        made = [*written, *list_tensors(result)]
         for target in written:
             self._overwrite(target, degrees[0])
             self._pending_epsilon.pop(self.trace.storage(target), None)
         if self.trace.from_input(*inputs):
-            for tensor in (*written, *list_tensors(result)):
+            for tensor in made:
                 self.trace.mark_from_input(tensor)
         if self.trace.added_epsilon is not None:
             for tensor in list_tensors(result):
                 self._pending_epsilon[self.trace.storage(tensor)] = self.trace.added_epsilon
             self.trace.added_epsilon = None
+        read = set(map(self.trace.storage, inputs))
+        constraints = self.trace.constraints[before:]
+        self._steps.append((read, set(map(self.trace.storage, made)), constraints))
+        # Python may branch on numbers, and on shapes that depend on numbers.
+        if not made or torch.Tag.dynamic_output_shape in func.tags:
+            self.trace.read_outside |= read
         if written:
             return result
         for index, output in enumerate(list_tensors(result)):

@@ -29,6 +29,7 @@ class Trace:
     numbers : how many numbers the pass computed: a measure of its cost.
     strange : weights that are no parameters of the net.
     escaped : the first value that scales and left the graph, of which nothing further is known.
+    read_outside : storages that Python read, and may have branched on.
     """
 
     def __init__(self, model: nn.Module, x, buffers: Mapping[str, Tensor]):
@@ -43,6 +44,7 @@ class Trace:
         self.numbers = 0
         self.strange: list[Tensor] = []
         self.escaped: Unknown | None = None
+        self.read_outside: set[int] = set()
         self.added_epsilon: float | None = None
         self.degrees: dict[int, AnyDegree] = {}
         self._types = {name: type(module).__name__ for name, module in model.named_modules()}
@@ -222,7 +224,10 @@ class Trace:
 
     def escape(self, value, how: str) -> None:
         """Record that a tensor turned, by the method `how`, into numbers outside of torch."""
-        if isinstance(value, Tensor) and self.degree(value) and self.escaped is None:
+        if not isinstance(value, Tensor):
+            return
+        self.read_outside.add(self.storage(value))
+        if self.degree(value) and self.escaped is None:
             self.escaped = self.unknown(
                 f"{how} turned a value that scales into numbers that torch does not see"
             )
