@@ -230,6 +230,32 @@ def test_without_held_out_data_and_without_input_margins(plane, tmp_path):
     assert path.with_suffix(".pdf").exists()
 
 
+def test_nets_without_gradients_are_compared_without_distances(plane):
+    nets = {name: Mapped(net, torch.detach) for name, net in NETS.items()}
+    with pytest.raises(nm.ModelError, match="no gradient.*input_margins=False"):
+        nm.compare(nets, *plane, progress=False)
+    tokens = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(8, 2))
+    data = (torch.randint(0, 9, (20, 2)), torch.arange(20) % 2)
+    with pytest.raises(nm.DataError, match="whole numbers.*input_margins=False"):
+        nm.compare([tokens, tokens], data, progress=False)
+    found = nm.compare(nets, *plane, input_margins=False, progress=False)
+    assert found.differences[0].real == nm.compare(NETS, *plane, progress=False).differences[0].real
+
+
+def test_each_warning_is_given_once_with_the_nets_that_it_is_about(plane):
+    nets = {
+        name: Mapped(net, lambda q: torch.cat([q, -q], 1).softmax(1)) for name, net in NETS.items()
+    }
+    nets["plain"] = NETS["good"]
+    (X, y), heldout = plane
+    with pytest.warns(UserWarning, match="probabilities") as warned:
+        found = nm.compare(nets, (X, y > 0), (heldout[0], heldout[1] > 0), progress=False)
+    told = [str(w.message) for w in warned if "probabilities" in str(w.message)]
+    assert len(told) == 1
+    assert told[0].startswith("good, alike, bad: These scores are probabilities")
+    assert found.warning == told[0]
+
+
 def test_bad_input(plane):
     data, _ = plane
 

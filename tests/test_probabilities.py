@@ -167,7 +167,7 @@ def test_every_summary_warns(nets):
     assert torch.equal(passed.q, nm.measure(nets["scores"], SIXTEEN).q)
 
 
-@pytest.mark.filterwarnings("ignore:These scores are probabilities")
+@pytest.mark.filterwarnings("ignore:.*These scores are probabilities")
 def test_a_net_does_not_differ_from_itself_with_a_softmax(nets):
     """Sizes of margins are compared between scores only; errors are the same."""
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ _SOME_RIVALS = 10
 """Rivals of a net with more classes: of 360 classes ten took a 28th of the time, and the nearest
 boundary is nearly always among them.
 """
+_WITHOUT = "nm.measure and nm.compare do without distances: input_margins=False."
 
 
 class Boundaries(NamedTuple):
@@ -47,6 +48,7 @@ def differentiable_scores(
                     f"The inputs are whole numbers ({tensors_of(x)[0].dtype}), in which there is no"
                     " gradient. For images give X.float(). For tokens use nm.input_margins, and"
                     " name the module in whose output to measure: layer=model.embedding."
+                    f" {_WITHOUT}"
                 )
             model, x = as_one_tensor(model, x)
             point = x.detach().clone().requires_grad_()
@@ -137,13 +139,17 @@ def _ordered_gaps(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def _gradient_sizes(gaps: Tensor, point: Tensor, *, last: bool) -> tuple[Tensor, Tensor]:
     """The norms of the gradients of the gaps (N,), and of point * gradient, in float64."""
-    gradient = differentiate(gaps.sum(), point, keep=not last)
+    try:
+        gradient = differentiate(gaps.sum(), point, keep=not last)
+    except ModelError as error:
+        raise ModelError(f"{error} {_WITHOUT}") from error
     rows = gradient.reshape(len(gradient), -1).double()
     if not torch.isfinite(rows).all():
         first = int(torch.nonzero(~torch.isfinite(rows).all(1))[0, 0])
         raise ModelError(
             f"The gradient of the scores in the inputs is NaN or infinite, first for sample {first}"
             " of a batch. A root or a quotient at 0 does that: add a small number inside."
+            f" {_WITHOUT}"
         )
     weighted = rows * point.detach().reshape(len(rows), -1)
     return torch.linalg.vector_norm(rows, dim=1), torch.linalg.vector_norm(weighted, dim=1)

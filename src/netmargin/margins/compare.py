@@ -9,12 +9,13 @@ import torch
 from torch import nn
 
 from ..core.arguments import check_count, check_flag
+from ..core.caller import hear_warnings, warn_caller
 from ..core.progress import Progress
 from ..core.records import printable
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
 from ..nets.data import Choice, Data, takes_data
-from .comparison import Comparison, Difference
+from .comparison import Comparison, Difference, name_together
 from .intervals import (
     ERROR,
     INPUT,
@@ -124,7 +125,7 @@ def compare(
     batch_size = check_count("batch_size", batch_size)
     input_margins = check_flag("input_margins", input_margins)
     progress = check_flag("progress", progress)
-    training, held = [], []
+    training, held, warned = [], [], []
     with Progress(progress, "compare") as display:
         for index, (name, model) in enumerate(named.items()):
             display.draw(index, len(named) - index, f"{name}, net {index + 1} of {len(named)}")
@@ -137,9 +138,13 @@ def compare(
                 within=within,
                 groups=groups,
             )
-            training.append(measured(data, input_margins=input_margins, rivals=rivals))
-            if heldout is not None:
-                held.append(measured(heldout))
+            with hear_warnings() as heard:
+                training.append(measured(data, input_margins=input_margins, rivals=rivals))
+                if heldout is not None:
+                    held.append(measured(heldout))
+            warned += [(name, message) for message in heard]
+    for message in name_together(warned):
+        warn_caller(message)
     return compare_reports(tuple(named), training, held)
 
 

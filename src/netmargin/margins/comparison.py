@@ -1,5 +1,6 @@
 """The record of a comparison of nets: a table of them, and the differences of all pairs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..core.records import Certainty, Row, Table, json_ready, number, values_of
@@ -87,7 +88,7 @@ class Comparison(Record):
     def warning(self) -> str:
         """What is wrong with the scores of some nets, as `MarginReport.warning` says it, or ""."""
         warned = zip(self.names, self.training, strict=True)
-        return " ".join(f"{name}: {report.warning}" for name, report in warned if report.warning)
+        return " ".join(name_together((name, r.warning) for name, r in warned if r.warning))
 
     def frame(self):
         """Return a pandas DataFrame with one row per net.
@@ -177,6 +178,14 @@ class Comparison(Record):
             numbers[WEIGHTED_ERROR] = report.margin_weighted_error
             row |= {("held-out", name): value for name, value in numbers.items()}
         return row
+
+
+def name_together(said: Iterable[tuple[str, str]]) -> list[str]:
+    """Each sentence about some nets once, after the names of all that it is said of."""
+    names: dict[str, dict[str, None]] = {}
+    for name, sentence in said:
+        names.setdefault(sentence, {})[name] = None
+    return [f"{', '.join(of)}: {sentence}" for sentence, of in names.items()]
 
 
 def _near_share(report: MarginReport) -> dict[str, float]:
