@@ -14,6 +14,7 @@ import pytest
 import safetensors.torch
 import torch
 from torch import nn
+from torch.nn.utils import prune
 
 import netmargin as nm
 from netmargin.page.runs import read_run
@@ -336,6 +337,65 @@ def test_missing_and_foreign_files(tmp_path):
     bad[0].weight.data[0, 0] = float("nan")
     with pytest.raises(nm.CheckpointError, match="Parameter '0.weight' holds NaN"):
         nm.load_weights(make_net(), nm.save_weights(bad, tmp_path / "b.safetensors"))
+
+
+def test_files_are_read_by_what_they_hold_or_called_so(tmp_path):
+    net, copy = make_net(), make_net(1)
+    nm.save_weights(net, tmp_path / "a.safetensors").rename(tmp_path / "a.pt")
+    nm.load_weights(copy, tmp_path / "a.pt")
+    assert same(net, copy)
+    arrays = {name: value.numpy() for name, value in net.state_dict().items()}
+    for held in (arrays, {"model": net.state_dict(), "accuracy": np.float64(0.9)}):
+        torch.save(held, tmp_path / "b.pt")
+        with pytest.raises(
+            nm.CheckpointError, match=r"holds arrays or numbers of numpy.*float\("
+        ) as e:
+            nm.load_weights(copy, tmp_path / "b.pt")
+        assert "damaged" not in str(e.value)
+
+
+def test_other_weights_in_a_file_that_fit_are_named(tmp_path):
+    net, copy, average = make_net(), make_net(1), make_net(2)
+    path = tmp_path / "a.pt"
+    torch.save({"model": net.state_dict(), "model_ema": average.state_dict(), "lr": {}}, path)
+    other = r"the weights under 'model_ema' fit the model, too: torch.save\(torch.load\(path\)\['model_ema"
+    with pytest.warns(UserWarning, match=f"found under the key 'model'; {other}"):
+        nm.load_weights(copy, path)
+    assert same(net, copy)
+    wider = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+    torch.save({"model": wider.state_dict(), "model_ema": average.state_dict()}, path)
+    with pytest.raises(nm.CheckpointError, match=f"size mismatch.*{other}"):
+        nm.load_weights(copy, path)
+
+
+PLAIN = {
+    "pruned": (lambda net: prune.l1_unstructured(net, "weight", 2), "prune.remove"),
+    "new weight_norm": (nn.utils.parametrizations.weight_norm, "remove_parametrizations"),
+    "old weight_norm": (nn.utils.weight_norm, "remove_weight_norm"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", PLAIN)
+def test_weights_that_are_written_as_several_tensors(tmp_path, kind, bias):
+    rewrite, undo = PLAIN[kind]
+    plain, other = (nn.Sequential(nn.Linear(3, 2, bias=bias)) for _ in range(2))
+    rewrite(other[0])
+    torch.save(other.state_dict(), tmp_path / "other.pt")
+    torch.save(plain.state_dict(), tmp_path / "plain.pt")
+    with pytest.raises(
+        nm.CheckpointError, match=rf"\.{undo} undoes that in its net before it is saved"
+    ):
+        nm.load_weights(plain, tmp_path / "other.pt")
+    with pytest.raises(
+        nm.CheckpointError, match=rf"\.{undo} undoes that in the model before loading"
+    ):
+        nm.load_weights(other, tmp_path / "plain.pt")
+    older = nn.Sequential(nn.utils.weight_norm(nn.Linear(3, 2, bias=bias)))
+    if kind == "new weight_norm":
+        with pytest.raises(nm.CheckpointError, match=f"{undo}.*remove_weight_norm"):
+            nm.load_weights(older, tmp_path / "other.pt")
 
 
 INDICES = {

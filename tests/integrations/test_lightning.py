@@ -52,6 +52,14 @@ def test_a_run_is_the_same_with_and_without_a_monitor(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
 
 
+def test_without_an_epoch_there_is_no_watch_and_a_sentence_says_why(tmp_path):
+    monitor = nm.callbacks.LightningMarginMonitor(pictures(40))
+    fit(make_module(), tmp_path, monitor, epochs=0)
+    assert not hasattr(monitor, "watch")
+    with pytest.raises(AttributeError, match="no watch before training has begun.*max_epochs=0"):
+        monitor.watch  # noqa: B018 (what is tested)
+
+
 def test_steps_with_accumulated_gradients(tmp_path):
     monitor = nm.callbacks.LightningMarginMonitor(pictures(40), every=2, unit="step", net="net")
     fit(make_module(), tmp_path, monitor, epochs=2, n=120, accumulate_grad_batches=2)

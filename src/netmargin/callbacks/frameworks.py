@@ -41,7 +41,17 @@ def require_base(base: type, library: str) -> None:
 class MarginCallback(ABC):
     """What the callbacks of all frameworks do: begin a watch, measure, and report the rows."""
 
-    watch: Watch
+    _watch: Watch | None = None
+
+    @property
+    def watch(self) -> Watch:
+        """The watch. Raises AttributeError before training has begun."""
+        if self._watch is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no watch before training has begun; a trainer with no"
+                " epochs or no steps to take (max_epochs=0) never begins."
+            )
+        return self._watch
 
     def _set_up(self, data: Any, folder: Any, every: Any, unit: Any, name: Any, **options: Any):
         """Keep the arguments. Raises ArgumentError; the options are checked by the watch."""
@@ -64,7 +74,7 @@ class MarginCallback(ABC):
                     f"Two callbacks write to {folder}. Give each a name of its own, such as"
                     f" name={self.name + '-2'!r}."
                 )
-        last, self._seen, self._before = getattr(self, "watch", None), step, (0.0, 0)
+        last, self._seen, self._before = self._watch, step, (0.0, 0)
         if state is None and last and (folder / HISTORY).exists():
             if last.model is net:
                 state, folder, rows = last.state_dict(), last.folder, last.history.rows
@@ -75,7 +85,7 @@ class MarginCallback(ABC):
                 folder = next(other for other in others if not other.exists())
         # A checkpoint from before this callback was added holds no rows: the first is made later.
         state = {"calls": 0, "rows": []} if state is None and step else state
-        self.watch = Watch(net, self.data, folder=folder, state=state, **self._options)
+        self._watch = Watch(net, self.data, folder=folder, state=state, **self._options)
         if state is None:
             self._report_from(0)
 

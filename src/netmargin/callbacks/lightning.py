@@ -78,7 +78,7 @@ class LightningMarginMonitor(MarginCallback, _Callback):
 
     def state_dict(self) -> dict:
         """The rows so far."""
-        return self.watch.state_dict() if hasattr(self, "watch") else {}
+        return self.watch.state_dict() if self._watch else {}
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Keep the rows of a checkpoint until training begins."""
@@ -117,7 +117,7 @@ class LightningMarginMonitor(MarginCallback, _Callback):
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Write the weights that all callbacks have left, with a row of their own."""
-        if hasattr(self, "watch"):  # training has begun
+        if self._watch:  # training has begun
             self._measure(self._reached, trainer.global_step, ended=True)
 
     def _log(self, values: dict[str, float], step: int) -> None:

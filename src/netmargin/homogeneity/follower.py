@@ -92,8 +92,8 @@ class Follower(EagerMode):
         read = set(map(self.trace.storage, inputs))
         constraints = self.trace.constraints[before:]
         self._steps.append((read, set(map(self.trace.storage, made)), constraints))
-        # Python may branch on numbers, and on shapes that depend on numbers.
-        if not made or torch.Tag.dynamic_output_shape in func.tags:
+        # Python may branch on shapes that depend on numbers.
+        if torch.Tag.dynamic_output_shape in func.tags:
             self.trace.read_outside |= read
         if written:
             return result

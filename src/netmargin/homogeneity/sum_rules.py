@@ -173,6 +173,7 @@ def _hardtanh(trace: Trace, value, low=-1.0, high=1.0) -> AnyDegree:
 
 
 @rule("_local_scalar_dense", "is_nonzero", "equal")
-def _leaves_the_graph(trace: Trace, value, *_) -> AnyDegree:
-    trace.escape(value, "item()")
+def _leaves_the_graph(trace: Trace, *values) -> AnyDegree:
+    for value in values:
+        trace.escape(value, "item()")
     return CONSTANT

@@ -88,10 +88,12 @@ def load(path: Path) -> dict:
     if found:
         raise CheckpointError(f"{path} is {found[0]}.")
     if isinstance(state, pickle.UnpicklingError):
-        raise CheckpointError(
-            f"Refused {path}: it is damaged or holds {_find_object(state)}. Save state_dict()"
-            " instead of the whole model."
-        ) from state
+        held, instead = _find_object(state), "Save state_dict() instead of the whole model"
+        if "(numpy" in held:
+            held = "arrays or numbers of numpy, which torch reads by running code only"
+            instead = "Save torch.from_numpy(array) of each array, and float(number) of each number"
+        damaged = "" if "GLOBAL" in str(state) else "is damaged or "
+        raise CheckpointError(f"Refused {path}: it {damaged}holds {held}. {instead}.") from state
     if not isinstance(state, dict):
         raise CheckpointError(
             f"{path} holds a {type(state).__name__}, not a state dict. Save model.state_dict()."

@@ -19,6 +19,8 @@ from .checkpoint import from_bytes, load, to_bytes
 
 SUFFIX = ".safetensors"
 _INDEX = ".index.json"
+_BEGINNING = 8
+"""Bytes before the header of a file."""
 _REST = "netmargin"
 """The key of the metadata with what a state dict holds beside tensors: extra state and versions."""
 _IN_FOLDER = (
@@ -43,8 +45,12 @@ def find_in_folder(folder: Path) -> Path:
 
 
 def is_safetensors(path: Path) -> bool:
-    """Whether a file is of this format, or an index of shards, by its name."""
-    return path.name.endswith((SUFFIX, _INDEX))
+    """Whether a file is an index of shards, or of this format by its name or how it begins."""
+    if path.name.endswith((SUFFIX, _INDEX)) or not path.is_file():
+        return path.name.endswith((SUFFIX, _INDEX))
+    with explain_unreadable(path, "no file of weights"), path.open("rb") as file:
+        # The length of the header, in eight bytes, and the header, an object of JSON.
+        return file.read(_BEGINNING + 2)[_BEGINNING:] == b'{"'
 
 
 def read_safetensors(path: Path) -> dict[str, Any]:

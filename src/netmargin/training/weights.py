@@ -2,15 +2,17 @@
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..core.arguments import check_flag, check_path
 from ..core.caller import warn_caller
 from ..errors import ArgumentError, CheckpointError
 from ..nets.accepted_models import check_model, require_shapes
 from .checkpoint import load
-from .module_state import COMPILED, is_extra_state, make_state, put_state
+from .module_state import COMPILED, is_extra_state, make_state, put_state, tensors_of
 from .safetensors_files import (
     SUFFIX,
     find_in_folder,
@@ -25,6 +27,13 @@ _KEYS = ("state_dict", "model_state_dict", "model", "weights", "net", "module")
 """Where training scripts and Lightning keep the weights; tried first, as a file may hold several
 nets.
 """
+_REWRITTEN = (
+    ("_g", "_v", "torch.nn.utils.remove_weight_norm"),
+    ("_orig", "_mask", "torch.nn.utils.prune.remove"),
+)
+"""Ends of the names of two tensors that a weight is made of, and what makes it one again."""
+Reading = tuple[Any, dict[str, Any], list[str]]
+"""A key of a file or None, the state dict found there, and what was unwrapped."""
 _MOST_WRAPPERS = 4
 """Prefixes before one name: a run of Lightning on several GPUs puts two or three."""
 _MOST_READINGS = 8
@@ -80,21 +89,27 @@ def load_weights(model: nn.Module, path: str | Path, *, strict: bool = True) -> 
         content = content["model"]
     wanted = model.state_dict().keys()
     readings = _read_in_all_ways(content, model)
-    known = not wanted or not wanted.isdisjoint(readings[0][0])
+    (key, first, _), *_ = readings
+    known = not wanted or not wanted.isdisjoint(first)
+    others = _say_what_else_fits(model, [r for r in readings if r[0] != key])
     # Where no name is known, the module may rename them all itself: it says what it takes.
-    for state, said in readings[: 1 if known else _MOST_READINGS]:
+    for _, state, said in readings[: 1 if known else _MOST_READINGS]:
         try:
-            if said := said + put_state(model, state, path, strict=strict or not known):
+            said = said + put_state(model, state, path, strict=strict or not known) + others
+            if said:
                 warn_caller(f"{path}: {'; '.join(said)}.")
             return
-        except CheckpointError:
+        except CheckpointError as error:
             if known:
-                raise
-    raise CheckpointError(
-        f"{path} belongs to another model, or holds no weights: it holds {_list_names(content)}."
-        f" The model has {_list_names(wanted)}. Build the model that the file was saved from,"
-        " and save model.state_dict()."
-    )
+                advice = [*others, *_advise_on_rewritten(first, wanted)]
+                raise CheckpointError(". ".join([str(error).rstrip("."), *advice]) + ".") from error
+    told = [
+        f"{path} belongs to another model, or holds no weights: it holds {_list_names(content)}",
+        f"The model has {_list_names(wanted)}",
+        "Build the model that the file was saved from, and save model.state_dict()",
+        *_advise_on_rewritten(first, wanted),
+    ]
+    raise CheckpointError(". ".join(told) + ".")
 
 
 def save_weights(model: nn.Module, path: str | Path) -> Path:
@@ -144,7 +159,43 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
     return file
 
 
-def _read_in_all_ways(content: dict, model: nn.Module) -> list[tuple[dict, list[str]]]:
+def _say_what_else_fits(model: nn.Module, readings: list[Reading]) -> list[str]:
+    """A sentence on the sets of weights in a file, under other keys, that the model could take."""
+    shapes = {
+        name: tensor.shape for name, tensor in tensors_of(model).items() if not is_lazy(tensor)
+    }
+    keys = [
+        repr(key)
+        for key, state, _ in readings
+        if shapes and all(getattr(state.get(n), "shape", None) == s for n, s in shapes.items())
+    ]
+    if not keys:
+        return []
+    save = f"torch.save(torch.load(path)[{keys[0]}], other_path)"
+    return [f"the weights under {' and '.join(keys)} fit the model, too: {save} takes them out"]
+
+
+def _advise_on_rewritten(held: Collection[str], wanted: Collection[str]) -> list[str]:
+    """How weights become one tensor each that only a file, or only a model, has as several."""
+    of_file, of_model = _find_rewriting(held), _find_rewriting(wanted)
+    if of_file == of_model:
+        return []
+    before = {of_file: "in its net before it is saved", of_model: "in the model before loading"}
+    return [f"{name} undoes that {where}" for name, where in before.items() if name]
+
+
+def _find_rewriting(names: Collection[str]) -> str:
+    """The function of torch that makes one tensor of those by which a weight is written, or ""."""
+    for name in names:
+        if ".parametrizations." in f".{name}":
+            return "torch.nn.utils.parametrize.remove_parametrizations"
+        for end, other, undo in _REWRITTEN:
+            if name.endswith(end) and name.removesuffix(end) + other in names:
+                return undo
+    return ""
+
+
+def _read_in_all_ways(content: dict, model: nn.Module) -> list[Reading]:
     """State dicts that a file may stand for, with what was unwrapped; most known names first."""
     wanted = {name.replace(COMPILED, ""): name for name in model.state_dict()}
     # Of transformers, whose files hold a net with its head under the name of the net.
@@ -176,9 +227,9 @@ def _read_in_all_ways(content: dict, model: nn.Module) -> list[tuple[dict, list[
             if left := list(bare.keys() - names.values()):
                 said.append(f"{len(left)} other tensors, such as {min(left)}, were left aside")
             state = make_state({new: part[old] for new, old in names.items()}, part, chain)
-            found.append((state, said))
+            found.append((key, state, said))
     known = set(wanted.values())
-    return sorted(found, key=lambda reading: -len(reading[0].keys() & known))
+    return sorted(found, key=lambda reading: -len(reading[1].keys() & known))
 
 
 def _list_names(names: Collection) -> str:
