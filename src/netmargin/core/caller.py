@@ -18,7 +18,8 @@ _HEARD: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 @contextmanager
 def hear_warnings() -> Iterator[list[str]]:
     """Keep the warnings of `warn_caller` in a block, in a list, for the block to say."""
-    token = _HEARD.set(heard := [])
+    heard: list[str] = []
+    token = _HEARD.set(heard)
     try:
         yield heard
     finally:
