@@ -11,6 +11,7 @@ import collections
 import contextlib
 import copy
 import functools
+import inspect
 import io
 import math
 import tempfile
@@ -161,410 +162,220 @@ def _runs() -> Any:
 
 def entry(
     name: str,
-    function: Callable,
+    varied: str = "",
     /,
     *,
+    of: Callable | None = None,
+    through: Callable[[Callable], Callable] = lambda function: function,
     left_out: dict | None = None,
     together: bool = False,
     **arguments: Any,
 ) -> EntryPoint:
-    """An entry point, its good call written as a call."""
-    return EntryPoint(name, function, arguments, left_out or {}, together)
+    """An entry point, its good call written as a call.
+
+    varied : arguments that keep their defaults in the good call, in one line.
+    of : what has that public name, where it is no attribute of netmargin.
+    through : what makes the call from the function.
+    """
+    function = of or functools.reduce(getattr, name.split("."), nm)
+    defaults = inspect.signature(function).parameters
+    arguments |= {word: defaults[word].default for word in varied.split()}
+    return EntryPoint(name, through(function), arguments, left_out or {}, together)
 
 
-def _fitted(estimator: type) -> Callable:
+def fitted(estimator: type) -> Callable:
+    """An estimator, made and fitted."""
     return lambda X, y, **parameters: estimator(**parameters).fit(X, y)
 
 
-def _as_in_scikit_learn(rules: dict) -> dict:
-    """The arguments of a solver by the names that estimators have for them."""
-    return {("random_state" if name == "seed" else name): rule for name, rule in rules.items()}
-
-
-def _rule(rule: type) -> Callable:
-    """A stopping rule or a learning rate, made and used."""
+def used(rule: type) -> Callable:
+    """A stopping rule, made and used."""
     return lambda **given: nm.train(
         nm.models.mlp([2, 16, 1]), DATA, until=[rule(**given), nm.Epochs(2)], progress=False
     )
 
 
+def on_copy(function: Callable) -> Callable:
+    """A function that changes the model: the same weights each time."""
+
+    def call(model: Any, **given: Any) -> Any:
+        return function(copy.deepcopy(model) if isinstance(model, nn.Module) else model, **given)
+
+    return call
+
+
 def measuring() -> list[EntryPoint]:
     """What measures models and data."""
+    given, quiet = {"model": NET, "data": DATA}, {"progress": False}
+    few = {"batch_size": 3}
+    pair, steps = {"models": [NET, NET], "data": DATA}, {"carlini_wagner_steps": 2}
     return [
-        entry("analyse", nm.analyse, model=NET, x=X),
-        entry(
-            "measure",
-            nm.measure,
-            model=NET,
-            data=DATA,
-            loss=None,
-            batch_size=3,
-            homogeneity=None,
-            input_margins=False,
-        ),
-        entry(
-            "input_margins",
-            nm.input_margins,
-            model=NET,
-            data=DATA,
-            layer=None,
-            rivals=None,
-            batch_size=3,
-            progress=False,
-        ),
-        entry(
-            "compare",
-            nm.compare,
-            models=[NET, NET],
-            data=DATA,
-            heldout=None,
-            loss=None,
-            batch_size=3,
-            input_margins=True,
-            progress=False,
-        ),
-        entry(
-            "certify",
-            nm.certify,
-            model=NET,
-            data=DATA,
-            norm="global",
-            loss=None,
-            radius=0.0,
-            tol=5e-3,
-            max_constraints=20,
-            seed=0,
-        ),
-        entry(
-            "tangent_svm", nm.tangent_svm, model=NET, data=DATA, norm="global", max_constraints=20
-        ),
-        entry(
-            "robustness",
-            nm.robustness,
-            model=NET,
-            data=DATA,
-            box=None,
-            attacks=(),
-            carlini_wagner_steps=2,
-            batch_size=3,
-            progress=False,
-        ),
-        entry("label_errors", nm.label_errors, data=DATA, model=None, seed=0),
-        entry("kernels.arc_cosine", nm.kernels.arc_cosine, X=X, X2=None, bias=True),
-        entry("kernels.ntk", nm.kernels.ntk, X=X, X2=None, r_w=1.0, r_u=1.0, bias=False),
-        entry(
-            "kernels.random_features", nm.kernels.random_features, X=X, count=3, bias=True, seed=0
-        ),
-        entry("kernels.empirical_ntk", nm.kernels.empirical_ntk, model=NET, X=X, X2=None, output=0),
+        entry("analyse", model=NET, x=X),
+        entry("measure", "loss homogeneity input_margins", **given, **few),
+        entry("input_margins", "layer rivals", **given, **few, **quiet),
+        entry("compare", "heldout loss input_margins", **pair, **few, **quiet),
+        entry("certify", "norm loss radius tol seed", **given, max_constraints=20),
+        entry("tangent_svm", "norm", **given, max_constraints=20),
+        entry("robustness", "box", **given, **few, **quiet, **steps, attacks=()),
+        entry("label_errors", "model seed", data=DATA),
+        entry("kernels.arc_cosine", "X2 bias", X=X),
+        entry("kernels.ntk", "X2 r_w r_u", X=X, bias=False),
+        entry("kernels.random_features", "bias seed", X=X, count=3),
+        entry("kernels.empirical_ntk", "X2 output", model=NET, X=X),
     ]
 
 
 def datasets_and_models() -> list[EntryPoint]:
     """What samples and nets are made by."""
-    data, models = nm.datasets, nm.models
+    few = {"n": 3, "d": 2}
     return [
-        entry("datasets.digits", data.digits, split="test", limit=3),
-        entry("datasets.clusters", data.clusters, n=3, d=2, k=2, seed=0),
-        entry("datasets.gaussian_xor", data.gaussian_xor, n=3, d=2, seed=0),
-        entry("datasets.hypercube", data.hypercube, n=3, d=2, seed=0),
-        entry(
-            "datasets.teacher",
-            data.teacher,
-            n=3,
-            d=2,
-            units=2,
-            margin=0.01,
-            seed=0,
-            left_out={"margin": ("1.5", "2")},
-        ),
-        entry("datasets.teacher_net", data.teacher_net, d=2, units=2, seed=0),
-        entry("datasets.parity", data.parity, d=3, k=2, n=None, seed=0),
-        entry("datasets.parity_margin", data.parity_margin, d=3, k=2, bias=False),
-        entry("datasets.alternating", data.alternating, n=3),
-        entry("models.mlp", models.mlp, widths=[2, 3, 1], bias="first", power=1),
-        entry("models.mnist_cnn", models.mnist_cnn, bias="first", channels=(1, 2), hidden=3),
-        entry("models.vgg", models.vgg, bias="first", width=1),
-        entry("models.wide_resnet", models.wide_resnet, depth=10, widen=1),
-        entry("models.ReLUPower", models.ReLUPower, power=2),
-        entry("models.SignedSum", models.SignedSum, signs=torch.ones(3)),
+        entry("datasets.digits", split="test", limit=3),
+        entry("datasets.clusters", "seed", **few, k=2),
+        entry("datasets.gaussian_xor", "seed", **few),
+        entry("datasets.hypercube", "seed", **few),
+        entry("datasets.teacher", "margin seed", **few, units=2, left_out={"margin": ("1.5", "2")}),
+        entry("datasets.teacher_net", "seed", d=2, units=2),
+        entry("datasets.parity", "n seed", d=3, k=2),
+        entry("datasets.parity_margin", "bias", d=3, k=2),
+        entry("datasets.alternating", n=3),
+        entry("models.mlp", "bias power", widths=[2, 3, 1]),
+        entry("models.mnist_cnn", "bias", channels=(1, 2), hidden=3),
+        entry("models.vgg", "bias", width=1),
+        entry("models.wide_resnet", depth=10, widen=1),
+        entry("models.ReLUPower", "power"),
+        entry("models.SignedSum", signs=torch.ones(3)),
     ]
 
 
 def drawing() -> list[EntryPoint]:
     """Figures, the ledger and the papers."""
-    figures = nm.figures
+    folder, drawn, fig2a = {"folder": FOLDER}, {"X": X, "y": Y}, {"id": "chizat-bach/fig2a"}
     robust = nm.robustness(NET, DATA, attacks=(), progress=False)
+    several = nm.compare([NET, NET], DATA, progress=False)
+    odd_optimum = {"optimum": ("-1", "0", "-2.5"), "folder": ("a path",)}
+    odd_claims = {"ids": ("None",), "trials": ("None",), "watch": ("a class", *NETS)}
+    odd_run = {"out": ("text", "a path"), "jobs": ("2",)}
+    claims = {"ids": "lyu-li/euler", "quick": True, "trials": [0]}
+    figure = fig2a | {"out": FOLDER, "jobs": 1, "progress": False}
+    runs, shown = {"runs": _runs()} | drawn, {"certificate": _certificate()} | drawn
     return [
-        entry(
-            "figures.draw_run",
-            figures.draw_run,
-            history=_history(),
-            report=_report(),
-            folder=FOLDER,
-        ),
-        entry("figures.draw_data", figures.draw_data, X=X, y=Y, folder=FOLDER, title="data"),
-        entry(
-            "figures.draw_robustness",
-            figures.draw_robustness,
-            reports={"net": robust},
-            folder=FOLDER,
-        ),
-        entry(
-            "figures.draw_comparison",
-            figures.draw_comparison,
-            comparison=nm.compare([NET, NET], DATA, progress=False),
-            folder=FOLDER,
-        ),
-        entry(
-            "figures.draw_certificate",
-            figures.draw_certificate,
-            certificate=_certificate(),
-            X=X,
-            y=Y,
-            folder=FOLDER,
-        ),
-        entry(
-            "figures.draw_two_layer_runs",
-            figures.draw_two_layer_runs,
-            runs=_runs(),
-            X=X,
-            y=Y,
-            folder=FOLDER,
-            optimum=None,
-            run=0,
-            left_out={"optimum": ("-1", "0", "-2.5"), "folder": ("a path",)},
-        ),
-        entry(
-            "theory.verify",
-            nm.theory.verify,
-            ids="lyu-li/euler",
-            quick=True,
-            seed=0,
-            trials=[0],
-            progress=False,
-            watch=None,
-            left_out={"ids": ("None",), "trials": ("None",), "watch": ("a class", *NETS)},
-        ),
-        entry(
-            "papers.reproduce",
-            nm.papers.reproduce,
-            id="chizat-bach/fig2a",
-            scale="smoke",
-            out=FOLDER,
-            jobs=1,
-            progress=False,
-            left_out={"out": ("text", "a path"), "jobs": ("2",)},
-        ),
-        entry("papers.figure", nm.papers.figure, id="chizat-bach/fig2a"),
-        entry("papers.status", nm.papers.status, id="chizat-bach/fig2a", scale="smoke", out=FOLDER),
+        entry("figures.draw_run", history=_history(), report=_report(), **folder),
+        entry("figures.draw_data", **drawn, **folder, title="data"),
+        entry("figures.draw_robustness", reports={"net": robust}, **folder),
+        entry("figures.draw_comparison", comparison=several, **folder),
+        entry("figures.draw_certificate", **shown, **folder),
+        entry("figures.draw_two_layer_runs", "optimum run", **runs, **folder, left_out=odd_optimum),
+        entry("theory.verify", "seed progress watch", **claims, left_out=odd_claims),
+        entry("papers.reproduce", "scale", **figure, left_out=odd_run),
+        entry("papers.figure", **fig2a),
+        entry("papers.status", **fig2a, scale="smoke", out=FOLDER),
     ]
 
 
 def training() -> list[EntryPoint]:
     """What moves the parameters of a net."""
-    make = functools.partial(nm.models.mlp, [2, 16, 1])
+    given, quiet, few = {"model": NET, "data": DATA}, {"progress": False}, {"batch_size": 3}
+    brief = quiet | {"iterations": 2}
+    path = {"make_model": functools.partial(nm.models.mlp, [2, 16, 1]), "lambdas": [1e-2]}
+    loaded = nm.save_weights(NET, FOLDER / "loaded.safetensors")
+    of_run = "lr loss seed checkpoint_dir resume checkpoint_seconds"
+    slopes = {"temperatures": (0.1,), "multiplier_steps": 1}
     return [
-        entry(
-            "train",
-            lambda model, **given: nm.train(_fresh(model), **given),
-            model=NET,
-            data=DATA,
-            until=nm.Epochs(2),
-            lr=None,
-            loss=None,
-            batch_size=3,
-            seed=0,
-            checkpoint_dir=None,
-            resume="auto",
-            checkpoint_seconds=5.0,
-            progress=False,
-        ),
-        entry("Epochs", _rule(nm.Epochs), count=2),
-        entry("LogLossBelow", _rule(nm.LogLossBelow), log10=-1.0),
-        entry("MarginGrowthBelow", _rule(nm.MarginGrowthBelow)),
-        entry(
-            "maximize_margin",
-            lambda model, **given: nm.maximize_margin(_fresh(model), **given),
-            model=NET,
-            data=DATA,
-            temperatures=(0.1,),
-            iterations=2,
-            multiplier_steps=1,
-            progress=False,
-        ),
-        entry(
-            "regularization_path",
-            nm.regularization_path,
-            make_model=make,
-            data=DATA,
-            lambdas=[1e-2],
-            r=2.0,
-            norm="global",
-            loss=None,
-            starts=1,
-            iterations=2,
-            seed=0,
-            progress=False,
-        ),
-        entry(
-            "load_weights",
-            lambda model, path, strict: nm.load_weights(model, path, strict=strict),
-            model=NET,
-            path=nm.save_weights(NET, FOLDER / "loaded.safetensors"),
-            strict=True,
-        ),
-        entry(
-            "save_weights",
-            lambda model, path: nm.save_weights(model, path),
-            model=NET,
-            path=FOLDER / "net.safetensors",
-        ),
-        entry(
-            "Watch",
-            nm.Watch,
-            model=NET,
-            data=DATA,
-            folder=None,
-            every=1,
-            loss=None,
-            batch_size=3,
-            state=None,
-        ),
-        entry("RelativeLoss", nm.RelativeLoss, loss=None),
-        entry(
-            "losses.Exponential",
-            lambda power: nm.measure(NET, DATA, loss=nm.losses.Exponential(power)),
-            power=1,
-        ),
+        entry("train", of_run, through=on_copy, **given, **few, **quiet, until=nm.Epochs(2)),
+        entry("Epochs", through=used, count=2),
+        entry("LogLossBelow", through=used, log10=-1.0),
+        entry("MarginGrowthBelow", through=used),
+        entry("maximize_margin", through=on_copy, **given, **brief, **slopes),
+        entry("regularization_path", "r norm loss seed", **path, data=DATA, **brief, starts=1),
+        entry("load_weights", "strict", model=NET, path=loaded),
+        entry("save_weights", model=NET, path=FOLDER / "net.safetensors"),
+        entry("Watch", "folder every loss state", **given, **few),
+        entry("RelativeLoss", "loss"),
+        entry("losses.Exponential", "power", through=as_loss),
     ]
+
+
+def as_loss(family: type) -> Callable:
+    """A family of losses, whose members are measured in."""
+    return lambda **given: nm.measure(NET, DATA, loss=family(**given))
 
 
 def flows() -> list[EntryPoint]:
     """Gradient flow."""
+    given, brief = {"model": NET, "data": DATA}, {"time": 0.1, "rtol": 1e-3, "progress": False}
+    descent = {"steps": 2, "rate": 0.1}
     return [
-        entry(
-            "gradient_flow",
-            nm.gradient_flow,
-            model=NET,
-            data=DATA,
-            time=0.1,
-            until=(),
-            loss=None,
-            rtol=1e-3,
-            progress=False,
-        ),
-        entry(
-            "flow.gradient_descent",
-            lambda model, **given: nm.flow.gradient_descent(_fresh(model), **given),
-            model=NET,
-            data=DATA,
-            steps=2,
-            rate=0.1,
-            relative=1.0,
-        ),
+        entry("gradient_flow", "until loss", **given, **brief),
+        entry("flow.gradient_descent", "relative", through=on_copy, **given, **descent),
     ]
 
 
 def solving() -> list[EntryPoint]:
     """Solvers and estimators."""
-    solvers, estimators, K = nm.solvers, nm.estimators, nm.kernels.arc_cosine(X)
+    solvers, K = nm.solvers, nm.kernels.arc_cosine(X)
     pair, brief = {"X": X, "y": Y}, {"tol": 1e-3, "time_limit": 2.0}
-    search = brief | {"bias": True, "pricing": "auto", "seed": 0}
-    more = {"neurons": None, "progress": False, "n_jobs": 1}
-    fit = _as_in_scikit_learn(search)
-    scales = {"r_w": 1.0, "r_u": 1.0}
-    measure, classes = solvers.f1_max_margin(X, Y), torch.arange(len(X)) % 3
+    timed = pair | brief
+    one, searched = {"n_jobs": 1}, "bias pricing seed"
+    slow, classes = timed | {"pricing": "auto"}, torch.arange(len(X)) % 3
+    measure, linear = solvers.f1_max_margin(X, Y), solvers.linear_max_margin(X, Y)
     hard, soft = solvers.kernel_max_margin(K, Y), solvers.kernel_soft_margin(K, Y)
-    few = {"X": X[:5], "y": Y[:5]}
+    few, atoms = {"X": X[:5], "y": Y[:5]} | brief, np.ones((2, 4))
     return [
-        entry("f1_max_margin", solvers.f1_max_margin, **pair, **search, **more, power=1),
-        entry("f1_soft_margin", solvers.f1_soft_margin, **pair, **search, **more, C=1.0),
-        entry("f1_logistic", solvers.f1_logistic, **pair, **search, regularization=0.1, power=1),
-        entry("f2_max_margin", solvers.f2_max_margin, **pair, **brief, bias=True),
-        entry("kernel_max_margin", solvers.kernel_max_margin, K=K, y=Y, **brief),
-        entry("kernel_soft_margin", solvers.kernel_soft_margin, K=K, y=Y, C=1.0, **brief),
+        entry("solvers.f1_max_margin", f"{searched} neurons progress power", **timed, **one),
+        entry("solvers.f1_soft_margin", f"{searched} neurons progress C", **timed, **one),
+        entry("solvers.f1_logistic", f"{searched} power", **timed, regularization=0.1),
+        entry("solvers.f2_max_margin", "bias", **timed),
+        entry("solvers.kernel_max_margin", K=K, y=Y, **brief),
+        entry("solvers.kernel_soft_margin", "C", K=K, y=Y, **brief),
+        entry("solvers.linear_max_margin", **pair, norm="l1", bias=True, tol=1e-3),
+        entry("solvers.ntk_max_margin", "r_w r_u bias", **timed),
+        entry("solvers.narrow_max_margin", "bias", **few, width=1),
+        entry("solvers.min_norm_interpolation", f"norm {searched}", **timed),
+        entry("estimators.VariationNormClassifier", "bias random_state C", through=fitted, **slow),
         entry(
-            "linear_max_margin", solvers.linear_max_margin, **pair, norm="l1", bias=True, tol=1e-3
-        ),
-        entry("ntk_max_margin", solvers.ntk_max_margin, **pair, **brief, **scales, bias=True),
-        entry("narrow_max_margin", solvers.narrow_max_margin, **few, **brief, width=1, bias=False),
-        entry(
-            "min_norm_interpolation", solvers.min_norm_interpolation, **pair, norm="l1", **search
-        ),
-        entry(
-            "VariationNormClassifier",
-            _fitted(estimators.VariationNormClassifier),
-            **pair,
-            **fit,
-            C=1.0,
-        ),
-        entry(
-            "VariationNormRegressor",
-            _fitted(estimators.VariationNormRegressor),
-            **pair,
-            **fit,
+            "estimators.VariationNormRegressor",
+            "bias random_state",
+            through=fitted,
+            **slow,
             alpha=0.1,
         ),
-        entry(
-            "ReLUKernelClassifier",
-            _fitted(estimators.ReLUKernelClassifier),
-            X=X,
-            y=classes,
-            C=1.0,
-            bias=True,
-            **brief,
-        ),
-        entry(
-            "NTKClassifier",
-            _fitted(estimators.NTKClassifier),
-            **pair,
-            **brief,
-            **scales,
-            C=1.0,
-            bias=True,
-        ),
-        entry("ReLUMeasure.to_network", measure.to_network, width=len(X)),
-        entry("ReLUMeasure.decision_function", measure.decision_function, X=X),
-        entry("ReLUMeasure.normalized_margin", measure.normalized_margin, **pair),
-        entry(
-            "ReLUMeasure.projected",
-            solvers.ReLUMeasure.projected,
-            positions=np.ones((2, 4)),
-            weights=None,
-            bias=True,
-            power=1,
-        ),
-        entry("KernelSolution.decision_function", hard.decision_function, K=K),
-        entry("SoftKernelSolution.decision_function", soft.decision_function, K=K),
-        entry(
-            "LinearSolution.decision_function",
-            solvers.linear_max_margin(X, Y).decision_function,
-            X=X,
-        ),
+        entry("estimators.ReLUKernelClassifier", "C bias", through=fitted, X=X, y=classes, **brief),
+        entry("estimators.NTKClassifier", "r_w r_u C bias", through=fitted, **timed),
+        entry("ReLUMeasure.to_network", of=measure.to_network, width=len(X)),
+        entry("ReLUMeasure.decision_function", of=measure.decision_function, X=X),
+        entry("ReLUMeasure.normalized_margin", of=measure.normalized_margin, **pair),
+        entry("solvers.ReLUMeasure.projected", "weights power", positions=atoms, bias=True),
+        entry("KernelSolution.decision_function", of=hard.decision_function, K=K),
+        entry("SoftKernelSolution.decision_function", of=soft.decision_function, K=K),
+        entry("LinearSolution.decision_function", of=linear.decision_function, X=X),
     ]
 
 
 def bounding() -> list[EntryPoint]:
     """Generalization bounds, whose arguments limit each other."""
-    bounds, papers = nm.bounds, two_homogeneity
-    q, largest, delta = [0.1] * 4, {"largest": 1.0}, {"delta": 0.05}
+    papers, found = two_homogeneity, functools.partial(entry, together=True)
+    of_q = {"q": [0.1] * 4, "delta": 0.05}
+    drawn = {"X": X, "bias": True, "draws": 3, "seed": 0}
+    views = {"X": X, "y": Y, "r": 1, "starts": 1, "iterations": 2, "seed": 0, "time_limit": None}
+    view = {"n": 10, "distance": 1.0, "radius": 2.0, "r": 2, "constant": 1.0, "epsilon": 0.5}
+    squares = {"losses": of_q["q"], "X": X[:4], "norm": 1.0, "largest_loss": 1.0, "lipschitz": 1.0}
     net = papers.NormalizedNet(papers.NormalizedReLU(2, 20), 20)
-    data = (X[:3], Y[:3])
-    found = [
-        ("margin_bound", bounds.margin_bound, {"q": q, "rademacher": 0.1, "margin": 0.5} | largest | delta),
-        ("two_layer_bound", bounds.two_layer_bound, {"q": q, "X": X[:4], "radius": 3.0, "margin": 0.1} | delta),
-        ("kernel_bound", bounds.kernel_bound, {"q": q, "K": nm.kernels.arc_cosine(X[:4]), "margin": 0.1} | largest | delta),
-        ("deep_bound", bounds.deep_bound, {"q": q, "depth": 2, "radius": 2.0} | delta),
-        ("fast_rate_bound", papers.fast_rate_bound, {"q": q, "radius": 2.0, "constant": 1.0} | delta),
-        ("regression_bound", bounds.regression_bound, {"losses": q, "X": X[:4], "norm": 1.0, "largest_loss": 1.0, "lipschitz": 1.0, "kernel": False} | delta),
-        ("truncated_squares", bounds.truncated_squares, {"predictions": [0.1], "y": [0.2]} | largest),
-        ("interclass_distance", bounds.interclass_distance, {"X": X, "y": Y, "r": 1, "starts": 1, "iterations": 2, "seed": 0, "time_limit": None}),
-        ("interclass_bound", bounds.interclass_bound, {"n": 10, "distance": 1.0, "radius": 2.0, "r": 2, "constant": 1.0, "epsilon": 0.5} | delta),
-        ("variation_ball", bounds.variation_ball, {"X": X, "bias": True, "draws": 3, "seed": 0}),
-        ("kernel_ball", bounds.kernel_ball, {"X": X, "bias": True, "draws": 3, "seed": 0}),
-        ("early_margin", lambda **given: papers.early_margin(net, data, **given), {"time": 1e4}),
-    ]  # fmt: skip
-    return [entry(name, function, together=True, **given) for name, function, given in found]
+    early = functools.partial(papers.early_margin, net, (X[:3], Y[:3]))
+    K, of_ball = nm.kernels.arc_cosine(X[:4]), {"X": X[:4], "radius": 3.0}
+    return [
+        found("bounds.margin_bound", **of_q, rademacher=0.1, margin=0.5, largest=1.0),
+        found("bounds.two_layer_bound", **of_q, **of_ball, margin=0.1),
+        found("bounds.kernel_bound", **of_q, K=K, margin=0.1, largest=1.0),
+        found("bounds.deep_bound", **of_q, depth=2, radius=2.0),
+        found("fast_rate_bound", of=papers.fast_rate_bound, **of_q, radius=2.0, constant=1.0),
+        found("bounds.regression_bound", **squares, kernel=False, delta=0.05),
+        found("bounds.truncated_squares", predictions=[0.1], y=[0.2], largest=1.0),
+        found("bounds.interclass_distance", **views),
+        found("bounds.interclass_bound", **view, delta=0.05),
+        found("bounds.variation_ball", **drawn),
+        found("bounds.kernel_ball", **drawn),
+        found("early_margin", of=early, time=1e4),
+    ]
 
 
 PACKAGES: dict[str, Callable[[], list[EntryPoint]]] = {
@@ -614,13 +425,6 @@ def _raised_on_purpose(error: BaseException) -> bool:
     """
     frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return "netmargin/" in frames[-1] or any("sklearn/" in frame for frame in frames)
-
-
-def _fresh(model: Any) -> Any:
-    """The same weights each time, as training changes them."""
-    if not isinstance(model, nn.Module):
-        return model
-    return copy.deepcopy(model)
 
 
 _PART_OF_FORMS = 0.1
