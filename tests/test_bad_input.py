@@ -44,53 +44,46 @@ def zero_net() -> nn.Module:
 empty_loader = torch.utils.data.DataLoader(
     torch.utils.data.TensorDataset(X, Y), batch_size=20, drop_last=True
 )
-BAD = {
+BAD_DATA = {
     "NaN in the data": (
-        NET,
         (with_value(float("nan")), Y),
-        nm.DataError,
         "NaN or infinite values in 1 samples, first sample 5",
     ),
-    "infinity in the data": (NET, (with_value(float("inf")), Y), nm.DataError, "first sample 5"),
-    "NaN in a stream": (NET, [(X, Y), (with_value(float("nan")), Y)], nm.DataError, "batch 1"),
-    "NaN in the parameters": (
-        net_with(float("nan")),
-        (X, Y),
-        nm.ModelError,
-        "'2.weight' holds NaN",
+    "infinity in the data": ((with_value(float("inf")), Y), "first sample 5"),
+    "NaN in a stream": ([(X, Y), (with_value(float("nan")), Y)], "batch 1"),
+    "no samples": ((X[:0], Y[:0]), "no samples"),
+    "a loader that yields nothing": (empty_loader, "yielded nothing"),
+    "batches that are not pairs": ([X, X, X], "Batch 0 is not a pair"),
+    "a dataset without a loader": (torch.utils.data.TensorDataset(X, Y), "DataLoader"),
+    "not data at all": (3, "pair"),
+    "text": ((X, ["a"] * 8), "y cannot be read"),
+    "labels of a regression": ((X, torch.randn(8)), "whole numbers"),
+    "NaN labels": ((X, torch.full((8,), float("nan"))), "whole numbers"),
+    "labels out of range": ((X, Y + 1), "takes class indices 0 to 1 as labels; found 2"),
+    "more classes than outputs": ((X, torch.arange(8)), "as many outputs as there are classes"),
+    "too few labels": ((X, Y[:7]), "8 samples but y has shape"),
+    "one-hot labels": (
+        (X, torch.nn.functional.one_hot(Y)),
+        "One label per sample|one label per sample",
     ),
-    "infinity in the parameters": (
-        net_with(float("inf")),
-        (X, Y),
-        nm.ModelError,
-        "'2.weight' holds NaN or infinite",
+    "inputs of a wrong shape": ((X[:, :2], Y), "could not process a batch of shape"),
+    "integer inputs": ((torch.ones(8, 3, dtype=torch.uint8), Y), "X.float"),
+    "data on the meta device": ((X.to("meta"), Y), "meta"),
+}
+BAD_MODELS = {
+    "NaN in the parameters": (net_with(float("nan")), "'2.weight' holds NaN"),
+    "infinity in the parameters": (net_with(float("inf")), "'2.weight' holds NaN or infinite"),
+    "a model on the meta device": (mlp([3, 2]).to("meta"), "meta"),
+    "a model without parameters": (nn.Flatten(), "no parameters"),
+    "all-zero parameters": (zero_net(), "All parameters are zero"),
+    "scores of a wrong shape": (
+        nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))),
+        r"returned shape \(., 2, 2\) for . inputs: several rows of scores per sample",
     ),
+    "too few scores": (nn.Sequential(nn.Linear(3, 4), nn.Flatten(0)), "Scores must have shape"),
+}
+BAD = {
     "outputs that overflow": (net_with(3e38), (X * 1e3, Y), nm.ModelError, "outputs"),
-    "no samples": (NET, (X[:0], Y[:0]), nm.DataError, "no samples"),
-    "a loader that yields nothing": (NET, empty_loader, nm.DataError, "yielded nothing"),
-    "batches that are not pairs": (NET, [X, X, X], nm.DataError, "Batch 0 is not a pair"),
-    "a dataset without a loader": (
-        NET,
-        torch.utils.data.TensorDataset(X, Y),
-        nm.DataError,
-        "DataLoader",
-    ),
-    "not data at all": (NET, 3, nm.DataError, "pair"),
-    "text": (NET, (X, ["a"] * 8), nm.DataError, "y cannot be read"),
-    "labels of a regression": (NET, (X, torch.randn(8)), nm.DataError, "whole numbers"),
-    "NaN labels": (NET, (X, torch.full((8,), float("nan"))), nm.DataError, "whole numbers"),
-    "labels out of range": (
-        NET,
-        (X, Y + 1),
-        nm.DataError,
-        "takes class indices 0 to 1 as labels; found 2",
-    ),
-    "more classes than outputs": (
-        NET,
-        (X, torch.arange(8)),
-        nm.DataError,
-        "as many outputs as there are classes",
-    ),
     "class indices for one output": (
         mlp([3, 1]),
         (X, torch.arange(8) % 3),
@@ -98,43 +91,15 @@ BAD = {
         "one output takes labels",
     ),
     "two codings mixed": (mlp([3, 1]), (X, [-1, 0] * 4), nm.DataError, "one output takes labels"),
-    "too few labels": (NET, (X, Y[:7]), nm.DataError, "8 samples but y has shape"),
-    "one-hot labels": (
-        NET,
-        (X, torch.nn.functional.one_hot(Y)),
-        nm.DataError,
-        "One label per sample|one label per sample",
-    ),
-    "inputs of a wrong shape": (
-        NET,
-        (X[:, :2], Y),
-        nm.DataError,
-        "could not process a batch of shape",
-    ),
-    "integer inputs": (NET, (torch.ones(8, 3, dtype=torch.uint8), Y), nm.DataError, "X.float"),
-    "data on the meta device": (NET, (X.to("meta"), Y), nm.DataError, "meta"),
-    "a model on the meta device": (mlp([3, 2]).to("meta"), (X, Y), nm.ModelError, "meta"),
-    "a model without parameters": (nn.Flatten(), (X, Y), nm.ModelError, "no parameters"),
-    "all-zero parameters": (zero_net(), (X, Y), nm.ModelError, "All parameters are zero"),
     "a model that returns a tuple": (
         nn.LSTM(3, 2),
         (X[:, None], Y),
         nm.ModelError,
         r"several rows of scores per sample(?s:.*)scores=lambda out: out\[0\]\[:, -1\]",
     ),
-    "scores of a wrong shape": (
-        nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))),
-        (X, Y),
-        nm.ModelError,
-        r"returned shape \(., 2, 2\) for . inputs: several rows of scores per sample",
-    ),
-    "too few scores": (
-        nn.Sequential(nn.Linear(3, 4), nn.Flatten(0)),
-        (X, Y),
-        nm.ModelError,
-        "Scores must have shape",
-    ),
 }
+BAD |= {name: (NET, data, nm.DataError, said) for name, (data, said) in BAD_DATA.items()}
+BAD |= {name: (net, (X, Y), nm.ModelError, said) for name, (net, said) in BAD_MODELS.items()}
 
 
 @pytest.mark.parametrize("name", BAD)

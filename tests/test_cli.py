@@ -185,145 +185,59 @@ def test_biases_everywhere(tmp_path, capsys):
 
 
 FAILURES = {  # exit code 1: the work failed
-    "no such weights": ("measure absent.pt --factory digits-mlp", "No such file"),
-    "no such function": (
-        "train --factory mynets:absent --data digits",
-        "Check the name of the function",
-    ),
-    "no such module": (
-        "train --factory no.such:module --data digits",
-        "Run from the folder that holds its package",
-    ),
-    "a module that imports what is not there": (
-        "analyse --factory needy:f --shape 2",
-        "Install what it imports",
-    ),
-    "a factory of no model": (
-        "analyse --factory mynets:not_a_model --shape 2",
-        "returned no model: .*; got int",
-    ),
-    "a factory that returns a class": (
-        "analyse --factory mynets:a_class --shape 2",
-        "got the class Linear. Write Linear",
-    ),
-    "a factory with arguments": (
-        "analyse --factory mynets:needs --shape 2",
-        "'width'. A factory takes no arguments",
-    ),
-    "a factory that raises": (
-        "analyse --factory mynets:fails --shape 2",
-        r"mynets.py, line \d+: KeyError: 'no key'",
-    ),
-    "a module that does not parse": (
-        "analyse --factory broken:f --shape 2",
-        "broken.py, line 1: SyntaxError",
-    ),
-    "a module that exits": (
-        "analyse --factory leaves:f --shape 2",
-        "leaves.py, line 2: SystemExit: 3",
-    ),
-    "no such points": (f"train {FACTORY_ALONE} --data absent.npz", "Cannot read arrays"),
-    "points that are none": (
-        f"train {FACTORY_ALONE} --data mynets.py",
-        "Cannot read arrays",
-    ),
-    "inputs of a wrong shape": (
-        "analyse digits-mlp --shape 3",
-        "could not process a batch",
-    ),
-    "a folder in the way of train --out": (
-        "train digits-mlp --limit 20 --out mynets.py/x",
-        "Cannot write",
-    ),
-    "a folder in the way of verify": (
-        "verify lyu-li/euler --markdown mynets.py/x",
-        "Cannot write",
-    ),
-    "a folder in the way of reproduce": (
-        "reproduce chizat-bach/fig2a --out mynets.py/x",
-        "Cannot write",
-    ),
+    "measure absent.pt --factory digits-mlp": "No such file",
+    "train --factory mynets:absent --data digits": "Check the name of the function",
+    "train --factory no.such:module --data digits": "Run from the folder that holds its package",
+    "analyse --factory needy:f --shape 2": "Install what it imports",
+    "analyse --factory mynets:not_a_model --shape 2": "returned no model: .*; got int",
+    "analyse --factory mynets:a_class --shape 2": "got the class Linear. Write Linear",
+    "analyse --factory mynets:needs --shape 2": "'width'. A factory takes no arguments",
+    "analyse --factory mynets:fails --shape 2": r"mynets.py, line \d+: KeyError: 'no key'",
+    "analyse --factory broken:f --shape 2": "broken.py, line 1: SyntaxError",
+    "analyse --factory leaves:f --shape 2": "leaves.py, line 2: SystemExit: 3",
+    f"train {FACTORY_ALONE} --data absent.npz": "Cannot read arrays",
+    f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays",
+    "analyse digits-mlp --shape 3": "could not process a batch",
+    "train digits-mlp --limit 20 --out mynets.py/x": "Cannot write",
+    "verify lyu-li/euler --markdown mynets.py/x": "Cannot write",
+    "reproduce chizat-bach/fig2a --out mynets.py/x": "Cannot write",
 }
 WRONG_USAGE = {  # exit code 2
-    "no verb": ("", "required: VERB"),
-    "an unknown verb": ("mesure", 'Did you mean "measure"'),
-    "an unknown recipe": (
-        "train digit-mlp",
-        'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2',
-    ),
-    "an unknown data set": (
-        "train digits-mlp --data digit",
-        'Did you mean "digits". The data sets are digits, mnist',
-    ),
-    "an unknown loss": (
-        "train digits-mlp --loss crossentropy",
-        'Did you mean "cross-entropy"',
-    ),
-    "an unknown claim": (
-        "verify lyu-li/eular",
-        'Did you mean "lyu-li/euler". The claims are chizat-bach/',
-    ),
-    "an unknown paper": ("verify lyu-lee", 'Did you mean "lyu-li"'),
-    "an unknown figure": (
-        "reproduce chizat-bach/fig9",
-        r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1',
-    ),
-    "no figure": ("reproduce", "Which figure"),
-    "no model": ("train", "Say which model"),
-    "no data": ("train --factory mynets:make_model", "Say which data"),
-    "many epochs": (
-        "train digits-mlp --epochs many",
-        "invalid positive int value: 'many'",
-    ),
-    "negative epochs": (
-        "train digits-mlp --epochs -3",
-        "invalid positive int value: '-3'",
-    ),
-    "no rate": ("train digits-mlp --constant-lr 0", "invalid positive float value: '0'"),
-    "a negative seed": (
-        "verify lyu-li/euler --seed -1",
-        "invalid whole number from 0 on value: '-1'",
-    ),
-    "a limit beyond the data": (
-        "train digits-mlp --limit 5000",
-        "limit must lie between 1 and 1438",
-    ),
-    "a folder as a solution": (
-        "solve f2 --data points.npz --out .",
-        "is a folder; give the name of a file",
-    ),
-    "a shape of letters": (
-        "analyse digits-mlp --shape a,b",
-        "--shape takes positive whole numbers",
-    ),
-    "the current folder": ("train digits-mlp --out .", "would lie among your own files"),
-    "a folder as a file": (
-        "verify lyu-li/euler --markdown .",
-        "is a folder; give the name of a file",
-    ),
-    "a device as a page": (
-        "verify lyu-li/euler --markdown /dev/null",
-        "no ordinary file",
-    ),
-    "a file as a folder": (
-        "train digits-mlp --out mynets.py",
-        "is a file. Name a folder",
-    ),
+    "": "required: VERB",
+    "mesure": 'Did you mean "measure"',
+    "train digit-mlp": 'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2',
+    "train digits-mlp --data digit": 'Did you mean "digits". The data sets are digits, mnist',
+    "train digits-mlp --loss crossentropy": 'Did you mean "cross-entropy"',
+    "verify lyu-li/eular": 'Did you mean "lyu-li/euler". The claims are chizat-bach/',
+    "verify lyu-lee": 'Did you mean "lyu-li"',
+    "reproduce chizat-bach/fig9": r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1',
+    "reproduce": "Which figure",
+    "train": "Say which model",
+    "train --factory mynets:make_model": "Say which data",
+    "train digits-mlp --epochs many": "invalid positive int value: 'many'",
+    "train digits-mlp --epochs -3": "invalid positive int value: '-3'",
+    "train digits-mlp --constant-lr 0": "invalid positive float value: '0'",
+    "verify lyu-li/euler --seed -1": "invalid whole number from 0 on value: '-1'",
+    "train digits-mlp --limit 5000": "limit must lie between 1 and 1438",
+    "solve f2 --data points.npz --out .": "is a folder; give the name of a file",
+    "analyse digits-mlp --shape a,b": "--shape takes positive whole numbers",
+    "train digits-mlp --out .": "would lie among your own files",
+    "verify lyu-li/euler --markdown .": "is a folder; give the name of a file",
+    "verify lyu-li/euler --markdown /dev/null": "no ordinary file",
+    "train digits-mlp --out mynets.py": "is a file. Name a folder",
 }
 
 
-@pytest.mark.parametrize("name", FAILURES)
-def test_failures_exit_with_1_and_say_why(own, capsys, name):
-    arguments, message = FAILURES[name]
+@pytest.mark.parametrize(("arguments", "message"), FAILURES.items())
+def test_failures_exit_with_1_and_say_why(own, capsys, arguments, message):
     assert run(arguments) == 1
     said = capsys.readouterr().err
     assert re.search(message, said)
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize("name", WRONG_USAGE)
-def test_wrong_usage_exits_with_2_and_says_what_is_right(own, capsys, name):
-    arguments, message = WRONG_USAGE[name]
+@pytest.mark.parametrize(("arguments", "message"), WRONG_USAGE.items())
+def test_wrong_usage_exits_with_2_and_says_what_is_right(own, capsys, arguments, message):
     try:
         code = run(arguments)
     except SystemExit as end:  # by which argparse ends
