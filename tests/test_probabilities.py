@@ -4,6 +4,7 @@ told to pass is right.
 
 import copy
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -52,15 +53,8 @@ def linear(*end, outputs=4):
             nn.Sequential(linear(nn.Softmax(1))),
             ["Let forward return the scores before the softmax"],
         ),
-        (Own(lambda _, z: z.softmax(1)[:, 1]), ["scores of both classes"]),
-        (
-            Own(lambda _, z: z.sigmoid().clamp(1e-7, 1 - 1e-7).clone(), 1),
-            ["all samples of one class", "ends in a sigmoid"],
-        ),
         (Own(lambda _, z: z.bfloat16().softmax(1).float()), ["ends in a softmax"]),
-        (Own(lambda _, z: z.softmax(1)[:, [1]]), ["scores of both classes"]),
         (Own(by_hand), ["sums to 1", "predict_proba"]),
-        (Own(lambda _, z: 1 / (1 + (-z).exp()), 1), ["on both sides of 1/2", "all samples of one"]),
         (Own(lambda net, z: (by_hand(net, z) + z.softmax(1)) / 2), ["sums to 1"]),
         (Own(lambda _, z: z.bfloat16().softmax(1)), ["ends in a softmax"]),
         (Own(lambda net, z: by_hand(net, z).double()), ["sums to 1"]),
@@ -73,6 +67,120 @@ def test_probabilities_are_seen(model, words):
     assert found.saturated
     for word in ["These scores are probabilities", *words]:
         assert word in found.text
+
+
+def cut_off(_, z):
+    return z.sigmoid().clamp(1e-7, 1 - 1e-7).clone()
+
+
+def labelled(net):
+    """The scores of a net for 16 samples, each twice, and data of which it is wrong on two."""
+    x = SIXTEEN[0].repeat(2, 1)
+    z = (
+        net.net(x).detach().double()
+        @ torch.tensor([[1.0], [-1.0, 1.0]][net.net.out_features - 1]).double()
+    )
+    y = (z > z.mean()).long()
+    y[:2] = 1 - y[:2]
+    net.net.bias.data[-1] -= z.mean()
+    return z - z.mean(), (x, y)
+
+
+ENDS_OF_ONE = {
+    "clamped": (cut_off, 1, "the net ends in a sigmoid"),
+    "of two classes": (lambda _, z: z.softmax(1)[:, 1], 2, "the net ends in a softmax"),
+    "a column": (lambda _, z: z.softmax(1)[:, [1]], 2, "the net ends in a softmax"),
+    "by hand": (lambda _, z: 1 / (1 + (-z).exp()), 1, "they lie from 0 to 1, and"),
+    "rounded": (lambda _, z: z.sigmoid().round(), 1, "they lie from 0 to 1, and"),
+    "beside others": (lambda _, z: {"p": cut_off(_, z), "loss": z.sum()}, 1, "ends in a sigmoid"),
+}
+CALLS_OF_ONE = {
+    "measure": nm.measure,
+    "streamed": lambda net, data: nm.measure(
+        net, [*zip(*(part.split(8) for part in data), strict=True)]
+    ),
+    "compare": lambda net, data: nm.compare(
+        [linear(outputs=1), net], data, progress=False
+    ).training[1],
+    "input_margins": partial(nm.input_margins, progress=False),
+    "robustness": partial(nm.robustness, effort="quick", attacks=(), progress=False),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The gradient of the scores")
+@pytest.mark.parametrize("call", CALLS_OF_ONE)
+def test_one_probability_is_read_as_log_odds(call):
+    """Its sign is no decision, and an error of the sign would be a false one."""
+    for name, (end, outputs, said) in ENDS_OF_ONE.items():
+        net = Own(end, outputs)
+        z, data = labelled(net)
+        found, z = CALLS_OF_ONE[call](net, data), torch.where(data[1] > 0, z, -z)
+        q = torch.as_tensor(found.q).double()
+        assert torch.equal(q > 0, z > 0), name
+        if name != "rounded":
+            assert torch.allclose(q, z, atol=1e-4), name
+        assert said in found.scores_from, name
+        assert found.scores_from.count("log odds of the net's outputs") == 1
+
+
+@pytest.mark.slow
+def test_a_page_reads_one_probability_as_log_odds(tmp_path):
+    net = Own(ENDS_OF_ONE["by hand"][0], 1)
+    page = nm.page(net, labelled(net)[1], out=tmp_path / "page.html")
+    assert "it is right on 30 of 32" in words_of(page.path.read_text())
+    assert "log odds of the net&#39;s outputs" in page.path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("end", "word"),
+    [
+        (lambda _, z: 100 * z.sigmoid(), "below"),
+        (lambda _, z: z.abs(), "below"),
+        (lambda _, z: nn.functional.logsigmoid(z), "above"),
+        (lambda _, z: 0 * z, None),
+        (lambda _, z: z.sigmoid() * 100 - 50, None),
+    ],
+)
+def test_one_score_that_never_changes_its_sign_is_warned_of(end, word):
+    """As percentages do; where all labels are alike nothing can be said."""
+    net = Own(end, 1)
+    _, data = labelled(net)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        report = nm.measure(net, data)
+        found = nm.input_margins(net, data, progress=False)
+        alike = nm.measure(net, (data[0], torch.ones(32)))
+    said = f"The only score is never {word} 0"
+    for text in (report.warning, found.warning, str(warned[0].message) if warned else ""):
+        assert text.startswith(said) if word else "The only score" not in text
+    if word:
+        middle = net(data[0]).mean().item()
+        shifted = nm.measure(net, data, scores=lambda out: out - middle)
+        assert shifted.warning == alike.warning == ""
+
+
+def test_a_net_amid_its_training_is_warned_of():
+    """Its scores may lie in [0, 1] for an epoch, and are trained as they are."""
+    net = Own(ENDS_OF_ONE["by hand"][0], 1)
+    _, data = labelled(net)
+    with pytest.warns(UserWarning, match="The only score is never below 0"):
+        watch = nm.Watch(net, data)
+    with pytest.warns(UserWarning, match="The only score is never below 0"):
+        history = nm.train(net, data, until=nm.Epochs(1), progress=False)
+    assert (watch.report.saturated, history.scores_from) == (True, "")
+
+
+def test_scores_of_a_homogeneous_net_are_no_probabilities():
+    """Though they lie in [0, 1], for example as weights were drawn."""
+    net = nn.Linear(5, 1, bias=False)
+    x = (
+        torch.linspace(0.1, 0.9, 32)[:, None]
+        * net.weight.detach()
+        / net.weight.detach().norm() ** 2
+    )
+    with pytest.warns(UserWarning, match="The only score is never below 0"):
+        report = nm.measure(net, (x, x.norm(dim=1) > x.norm(dim=1).median()))
+    assert (report.error, report.saturated) == (0.5, False)
 
 
 @pytest.mark.parametrize(
@@ -178,13 +286,14 @@ def test_a_net_does_not_differ_from_itself_with_a_softmax(nets):
     assert not any(difference.real for difference in found.differences)
     binary = nn.Linear(5, 1)
     labels = (binary(heldout)[:, 0] > 0).long()
-    cut = Own(lambda _, z: z.sigmoid().clamp(1e-7, 1 - 1e-7), 1)
-    cut.net = binary
-    nets_of_one = {"score": binary, "sigmoid": cut}
+    cut, percent = Own(cut_off, 1), Own(lambda _, z: 100 * z.sigmoid(), 1)
+    cut.net = percent.net = binary
+    nets_of_one = {"score": binary, "sigmoid": cut, "percent": percent}
     few = (heldout[:60], labels[:60])
-    of_one = nm.compare(nets_of_one, few, (heldout, labels), progress=False)
-    assert of_one.heldout[0].error == 0 < of_one.heldout[1].error
-    assert all("sigmoid returns probabilities" in found.note for found in of_one.differences)
+    with pytest.warns(UserWarning, match="The only score is never below 0"):
+        of_one = nm.compare(nets_of_one, few, (heldout, labels), progress=False)
+    assert [report.error == 0 for report in of_one.heldout] == [True, True, False]
+    assert not any(difference.real for difference in of_one.differences[:1])
     others = [difference for difference in found.differences if difference.number != "error"]
     assert len(others) == 3
     assert all("probabilities returns probabilities" in difference.note for difference in others)

@@ -17,6 +17,7 @@ from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, batches, open_model_and_data, takes_data
 from ..nets.model import in_mode
+from ..nets.named_scores import settle_scores
 from ..nets.shared import alone, digest_of, is_first_process
 from ..result import Status
 from ..training import History, save_weights
@@ -210,7 +211,7 @@ class Watch:
             if _describe_structure(self.model) != self._structure:
                 self._open()
             self.report = report = measure(
-                self._net,
+                settle_scores(self._net),
                 self._samples,
                 loss=self._loss,
                 batch_size=self._batch_size,

@@ -246,11 +246,7 @@ def _pair_up(
     found = []
     for (i, j), interval in difference_intervals(number, samples).items():
         first, second, note = values[i], values[j], ""
-        no_margins = [
-            names[k]
-            for k in (i, j)
-            if reports[k].saturated and (number != ERROR or _always_answers_one(reports[k]))
-        ]
+        no_margins = [names[k] for k in (i, j) if reports[k].saturated and number != ERROR]
         if no_margins:
             first = None
             note = f"not compared, {' and '.join(no_margins)} returns probabilities"
@@ -260,14 +256,6 @@ def _pair_up(
             value = first - second
         found.append(Difference(data, number, names[i], names[j], value, interval, note))
     return found
-
-
-def _always_answers_one(report: MarginReport) -> bool:
-    """Whether the net answers one of two classes, as its one output does that is a probability."""
-    assert report.labels is not None  # `measure` always fills them
-    right = report.q > 0
-    mixed = set(report.labels[right].tolist()) & set(report.labels[~right].tolist())
-    return bool((report.labels < 2).all()) and not bool(right.all()) and not mixed
 
 
 def _require_same_order(reports: list[MarginReport]) -> None:

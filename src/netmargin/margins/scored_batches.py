@@ -10,13 +10,15 @@ from torch import Tensor, nn
 from ..core.caller import warn_caller
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
+from ..homogeneity import Kind
 from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.forward_faults import SAMPLES, find_faults
 from ..nets.input_slopes import doubt_slopes
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import in_mode
-from ..nets.probabilities import Doubt, doubt_scores
+from ..nets.named_scores import reading_of
+from ..nets.probabilities import Doubt, doubt_scores, doubt_signs
 from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
 from .of_outputs import class_indices, margins, require_finite_margins
 
@@ -62,9 +64,10 @@ def pass_over(
     """
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
 
-    def work() -> tuple[list[tuple[int, Found]], Opened, Doubt, dict[str, bytes]]:
+    def work() -> tuple[list[tuple[int, Found]], Opened, Doubt, list, dict[str, bytes]]:
         labels: Labels | None = None
         parts: list[tuple[int, Found]] = []
+        alone: list[tuple[Tensor, Tensor]] = []  # scores and signs of a net with one output
         measured, same = 0, Sameness(model)
         shown = bool(progress) and writes_for_all()
         with in_mode(model, training=False), torch.no_grad(), Progress(shown, progress) as display:
@@ -96,15 +99,27 @@ def pass_over(
                     require_finite_margins(soft, outputs, targets, measured=measured)
                     measured += len(soft)
                     if is_own_batch(index):
+                        if labels.outputs == 1:
+                            alone.append((outputs[:, 0].cpu(), targets.cpu()))
                         classes = class_indices(targets, outputs.shape[1])
                         batch = ScoredBatch(point, graph, targets, hard.cpu(), soft, classes)
                         parts.append((index, compute(batch)))
-        return parts, first, doubt, same.describe()
+        return parts, first, doubt, alone, same.describe()
 
     shares = join_shares(work)
     require_same([digests for *_, digests in shares])
     parts = sorted((part for own, *_ in shares for part in own), key=lambda part: part[0])
-    _, first, doubt, _ = shares[0]
+    _, first, doubt, *_ = shares[0]
+    if alone := [part for *_, own, _ in shares for part in own]:
+        new = doubt_signs(
+            *map(torch.cat, zip(*alone, strict=True)),
+            homogeneous=getattr(first, "kind", Kind.NONE) is not Kind.NONE,
+            settled=reading_of(model).as_log_odds is not None,
+        )
+        if new.text and faults is None:
+            warn_caller(new.text)
+        texts = filter(None, (doubt.text, new.text))
+        doubt = Doubt(" ".join(texts), doubt.saturated or new.saturated)
     return [found for _, found in parts], first, doubt
 
 

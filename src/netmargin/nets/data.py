@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 import torch
@@ -32,6 +33,10 @@ Data = tuple | Iterable | Arrays
 _NETS = {"model", "models", "make_model", "subject"}
 """Arguments of public functions that hold nets."""
 
+_within_another: ContextVar[bool] = ContextVar("within_another", default=False)
+"""Whether a public function runs for another one, which settles how the scores of a net are read.
+"""
+
 
 def takes_data(function: Function) -> Function:
     """Let a public function say how to pass samples, where inputs and labels come one by one; and
@@ -54,8 +59,14 @@ def takes_data(function: Function) -> Function:
             )
         if (choice := named.pop("scores", None)) is not None:
             given, named = rename(given, named, choice=choice)
-        with hear_outputs() as heard:
-            found = call(given, named)
+        within = _within_another.get()
+        # Of several nets each is read in a call of its own, of one net by the outermost function.
+        before = _within_another.set(within or "models" not in places)
+        try:
+            with hear_outputs() as heard:
+                found = function(*given, **named) if within else call(given, named)
+        finally:
+            _within_another.reset(before)
         if heard and isinstance(found, Record):
             found.say_scores("; ".join(heard))
         return found

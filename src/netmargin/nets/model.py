@@ -17,7 +17,7 @@ from .advice import explain_forward_errors
 from .casts import following_casts, let_casts_follow
 from .counted_weights import find_masks
 from .named_inputs import arguments_of, map_tensors
-from .named_scores import Sigmoids, read_outputs
+from .named_scores import End, Ends, read_outputs
 from .score_outputs import OutputsError, rows_of_scores, tensor_of_scores
 from .whole_tensors import are_finite, hold_nan
 
@@ -109,28 +109,52 @@ def _score_two(model: nn.Module, x: Any) -> Tensor:
 
 
 def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> None:
-    """Raise OutputsError for a net whose only score, `found` for x, is what a sigmoid returned.
+    """Raise OutputsError, which `takes_data` catches, for a net whose only score is a probability.
 
-    `takes_data` catches it, and lets the net be read before its sigmoid.
+    `found` are the scores of x.
     """
-    if (
-        found.ndim not in (1, 2)
-        or found[0].numel() != 1
-        or not bool(((found >= 0) & (found <= 1)).all())
-    ):
+    if found.ndim not in (1, 2) or found[0].numel() != 1 or not are_probabilities(found):
         return
-    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with torch.no_grad(), torch.random.fork_rng(), Sigmoids() as seen:
-        index = seen.made(call_with(model, kept, x))
-    if index >= 0:
+    end, sigmoids = find_end(model, x)
+    if end.place >= 0:
         raise OutputsError(
             "The model ends in a sigmoid, and the sign of a probability is no decision. Let forward"
             " return what goes into it.",
             lambda _: {
-                "sigmoid": (index, seen.count),
+                "sigmoid": (end.place, sigmoids),
                 "said": "log odds: what goes into the sigmoid in which the net ends",
             },
         )
+    if end.kind in ("sigmoid", "softmax"):
+        require_log_odds(f"the net ends in a {end.kind}")
+
+
+def require_log_odds(seen: str) -> None:
+    """Raise OutputsError for a net whose scores, one each, are `seen` to be probabilities."""
+    raise OutputsError(
+        f"These scores are probabilities, whose sign is no decision: {seen}. Let forward return the"
+        " scores before them.",
+        lambda _: {
+            "as_log_odds": True,
+            "said": f"log odds of the net's outputs, which are probabilities: {seen}",
+        },
+    )
+
+
+def are_probabilities(found: Tensor) -> bool:
+    """Whether all numbers lie in [0, 1]."""
+    return bool(((found >= 0) & (found <= 1)).all())
+
+
+def find_end(model: nn.Module, x: Any) -> tuple[End, int]:
+    """What a net computes its scores of x by in the end, and how many sigmoids it has in all."""
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        with torch.no_grad(), torch.random.fork_rng(), Ends() as seen:
+            return seen.of(call_with(model, kept, x)), seen.sigmoids
+    # The net has just been scored: where it fails now, its code bears no watching.
+    except Exception:
+        return End(), 0
 
 
 def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:

@@ -4,21 +4,30 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..errors import ModelError
 from .accepted_models import unwrap
-from .score_outputs import Choice, take_output, tell_outputs
+from .score_outputs import Choice, take_output, tell_outputs, tensor_of_scores
 
 _MARK = "_netmargin_reading"
 """The attribute that holds the `Reading` of a net, in the copies of it that `name_scores` makes."""
-_SIGMOIDS = ("sigmoid", "sigmoid_", "expit", "special_expit")
+_ENDS = {
+    "sigmoid": "sigmoid", "sigmoid_": "sigmoid", "expit": "sigmoid", "special_expit": "sigmoid",
+    "softmax": "softmax", "special_softmax": "softmax", "softmin": "softmax",
+    "log_softmax": "log-softmax", "special_log_softmax": "log-softmax",
+}  # fmt: skip
+"""Functions that return probabilities, or logs of them, and what they are called."""
 _COPIES = (
     "squeeze", "unsqueeze", "view", "reshape", "flatten", "ravel", "contiguous", "clone",
-    "__getitem__", "float", "double", "to", "cpu", "select", "view_as", "reshape_as",
+    "__getitem__", "float", "double", "half", "bfloat16", "to", "type", "cpu", "select", "view_as",
+    "reshape_as", "index_select",
 )  # fmt: skip
-"""Functions that return what they were given, in another shape or type."""
+"""Functions that return what they were given: in another shape or type, or some of it."""
+_CUTS = ("clamp", "clamp_", "clip", "clip_", "clamp_min", "clamp_max")
+"""Functions that return it up to a tiny number."""
 
 
 class Reading(NamedTuple):
@@ -26,7 +35,15 @@ class Reading(NamedTuple):
 
     choice: Choice | None = None  # which output; None is what the net returns
     sigmoid: tuple[int, int] = (-1, 0)  # which call of a sigmoid is left out, and of how many
+    as_log_odds: bool | None = None  # whether it is a probability; None is not settled
     said: str = ""
+
+
+class End(NamedTuple):
+    """What made a tensor of probabilities, "" for others, and which call of a sigmoid it is."""
+
+    kind: str = ""
+    place: int = -1  # -1 where no sigmoid returned exactly these numbers
 
 
 def name_scores(model: Any, **changes: Any) -> Any:
@@ -51,6 +68,11 @@ def name_scores(model: Any, **changes: Any) -> Any:
     return alike
 
 
+def settle_scores(model: nn.Module) -> nn.Module:
+    """The net, whose scores are not taken for probabilities later on, whatever they look like."""
+    return name_scores(model, as_log_odds=bool(reading_of(model).as_log_odds))
+
+
 def reading_of(model: Any) -> Reading:
     """How the scores of a net are read."""
     return getattr(model, "__dict__", {}).get(_MARK, Reading())
@@ -65,9 +87,9 @@ def read_outputs(model: Any, call: Callable[[], Any]) -> Any:
     if reading == Reading():
         return call()
     index, count = reading.sigmoid
-    with Sigmoids(index) if count else nullcontext(Sigmoids()) as seen:
+    with Ends(index) if count else nullcontext(Ends()) as seen:
         outputs = call()
-    if seen.count != count:
+    if seen.sigmoids != count:
         raise ModelError(
             "The model computes more sigmoids in one call than in another. Let forward return what"
             " goes into the last one."
@@ -75,37 +97,45 @@ def read_outputs(model: Any, call: Callable[[], Any]) -> Any:
     said = ""
     if reading.choice is not None:
         outputs, said = take_output(outputs, reading.choice)
+    if reading.as_log_odds:
+        found = tensor_of_scores(outputs)
+        outputs = torch.logit(found, torch.finfo(found.dtype).eps)  # finite at 0 and 1
     tell_outputs(*filter(None, (said, reading.said)))
     return outputs
 
 
-class Sigmoids(TorchFunctionMode):
-    """A mode that counts sigmoids, and knows which of them made a tensor.
+class Ends(TorchFunctionMode):
+    """A mode that counts sigmoids, and knows which tensors are probabilities, or logs of them.
 
-    left_out : the index of one that returns what it is given; -1 for none.
+    left_out : the index of a sigmoid that returns what it is given; -1 for none.
     """
 
     def __init__(self, left_out: int = -1):
         super().__init__()
-        self.count, self._left_out = 0, left_out
-        self._made: dict[int, tuple[Tensor, int]] = {}  # the tensors are kept: ids are theirs alone
+        self.sigmoids, self._left_out = 0, left_out
+        self._made: dict[int, tuple[Tensor, End]] = {}  # the tensors are kept: ids are theirs alone
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         """Run a function, or leave it out."""
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")
-        first = args[0] if args else kwargs.get("input")
-        made = self._made.get(id(first), (None, -1))[1] if name in _COPIES else -1
-        if name in _SIGMOIDS:
-            made, self.count = self.count, self.count + 1
-            if made == self._left_out:
+        first, end = args[0] if args else kwargs.get("input"), End()
+        if name in _COPIES:
+            end = self.of(first)
+        elif name in _CUTS:
+            end = End(self.of(first).kind)
+        elif name in _ENDS:
+            end = End(_ENDS[name])
+        if end.kind == "sigmoid" and name in _ENDS:
+            end, self.sigmoids = End("sigmoid", self.sigmoids), self.sigmoids + 1
+            if end.place == self._left_out:
                 return first
         found = func(*args, **kwargs)
-        if made >= 0 and isinstance(found, Tensor):
-            self._made[id(found)] = found, made
-        elif id(found) in self._made:  # written over
-            del self._made[id(found)]
+        written = first if name == "__setitem__" else found
+        self._made.pop(id(written), None)
+        if end.kind and isinstance(found, Tensor):
+            self._made[id(found)] = found, end
         return found
 
-    def made(self, tensor: Tensor) -> int:
-        """The index of the sigmoid that made a tensor; -1 for none."""
-        return self._made.get(id(tensor), (None, -1))[1]
+    def of(self, tensor: Any) -> End:
+        """What made a tensor."""
+        return self._made.get(id(tensor), (None, End()))[1]

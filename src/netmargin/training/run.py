@@ -23,6 +23,7 @@ from ..nets.data import batches
 from ..nets.forward_faults import find_faults
 from ..nets.labels import Labels
 from ..nets.model import in_mode, require_differentiable
+from ..nets.named_scores import settle_scores
 from ..nets.row_order import in_order
 from .history import History
 from .learning_rate import LearningRate
@@ -187,7 +188,7 @@ class Run:
         while True:
             try:
                 return measure(
-                    self.model,
+                    settle_scores(self.model),
                     self.measured,
                     loss=self.loss,
                     homogeneity=self.homogeneity,
