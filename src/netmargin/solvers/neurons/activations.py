@@ -16,17 +16,17 @@ class Activation:
 
     def feature(self, t: np.ndarray) -> np.ndarray:
         """phi(t), elementwise, in the type of t."""
-        bent = (
-            np.maximum(t, 0)
-            if self.slope == 0
-            else np.where(t >= 0, t, t.dtype.type(self.slope) * t)
-        )
+        # Not by np.where, which takes ten times as long.
+        bend = np.maximum if self.slope <= 1 else np.minimum
+        bent = bend(t, self.slope * t if self.slope else 0)
         return bent if self.power == 1 else bent * bent
 
     def derivative(self, t: np.ndarray) -> np.ndarray:
-        """phi'(t), elementwise; at 0 the one from the left."""
-        one = t.dtype.type(1)
-        sides = np.where(t > 0, one, t.dtype.type(self.slope))
+        """phi'(t), elementwise, in the type of t; at 0 the one from the left."""
+        sides = (t > 0).astype(t.dtype)
+        if self.slope:
+            sides *= 1 - self.slope
+            sides += self.slope
         return sides if self.power == 1 else 2 * sides * sides * t
 
     @property

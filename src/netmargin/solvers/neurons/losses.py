@@ -111,7 +111,7 @@ class QuadraticLoss:
         parts = {name: getattr(self, name)[rows] for name in ("target", "high", "cost", "centre")}
         return replace(self, labels=self.labels.take(rows), **parts)
 
-    def smoothed(self, centre: np.ndarray, cost: float) -> "QuadraticLoss":
+    def smoothed(self, centre: np.ndarray, cost: np.ndarray | float) -> "QuadraticLoss":
         """A loss below this one that is smooth, and equal where multipliers are `centre`."""
         return replace(self, centre=centre, cost=np.full_like(self.cost, cost))
 
