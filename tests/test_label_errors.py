@@ -532,6 +532,11 @@ def test_convolutions_of_a_net_are_compared_too():
         (([[0.0], [1.0]], [0.5, 1]), nm.DataError, "whole numbers"),
         (([[0.0], [1.0]], [0, 1, 1]), nm.DataError, "one label per"),
         (torch.zeros(3), nm.DataError, "batch"),
+        (
+            ([torch.ones(8 + i, 8) for i in range(3)], [0, 1, 0]),
+            nm.DataError,
+            "^X holds samples of diff",
+        ),
         (([[5, 7], [3, 1]], [0, 1]), nm.DataError, "whole numbers .* X.float.* embeddings"),
     ],
 )

@@ -1240,6 +1240,7 @@ def test_signals_are_drawn_as_curves(tmp_path):
     text = page.path.read_text()
     assert "Each signal is drawn from its least to its largest value" in text
     assert "--sprite-0: url(data:image/png" in text
+    assert 'aria-pressed="true">Curves</button>' in text
 
 
 def net_of(net, x):

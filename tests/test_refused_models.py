@@ -233,6 +233,13 @@ WRONG_DATA = {
     "X.to_dense": (X.to_sparse(), Y),
     r"Pass a pair \(X, y\)": 3,
     "different shapes|could not process": [(X, Y), (X[:, :2], Y)],
+    r"^X holds samples of different shapes, \(3, 8, 8\) and \(3, 9, 8\). Pad or crop": (
+        [torch.ones(3, 8 + i % 2, 8) for i in range(4)],
+        [0, 1, 0, 1],
+    ),
+    r"For single samples \(x, label\): DataLoader\(samples, batch_size=1000\).$": [
+        (torch.ones(3, 8, 8), i % 2) for i in range(4)
+    ],
 }
 
 

@@ -10,7 +10,7 @@ from ..core.arguments import require_numbers
 from ..core.records import short_repr
 from ..errors import DataError
 from .advice import describe_several_labels
-from .named_inputs import NamedInputs
+from .named_inputs import NamedInputs, require_one_shape
 from .whole_tensors import are_finite
 
 
@@ -46,6 +46,7 @@ def read_tensor(values, name: str) -> Tensor:
         try:
             tensor = torch.from_numpy(_as_numpy(values, name))
         except (TypeError, ValueError) as error:
+            require_one_shape(f"{name} holds samples", _shapes_of(values))
             raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
     if tensor.is_complex():
         raise DataError(
@@ -59,6 +60,16 @@ def read_tensor(values, name: str) -> Tensor:
         )
     # Few operations of torch take unsigned integers of more than a byte.
     return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
+
+
+def _shapes_of(values) -> set[tuple[int, ...]]:
+    """The shapes of the samples in a list; nothing where they have none."""
+    import numpy as np
+
+    try:
+        return {tuple(np.shape(sample)) for sample in values}
+    except (TypeError, ValueError):
+        return set()
 
 
 def _as_numpy(values, name: str):
@@ -98,10 +109,12 @@ def check_batch(X: Any, y: Tensor, where: str) -> None:
         raise DataError(f"{where}: y has shape {tuple(y.shape)}: {describe_several_labels(y)}")
     if y.numel() != len(X) or (y.ndim > 1 and y.shape[0] != len(X)):
         likely = dimensions == 1 and y.ndim > 1
-        swapped = " Are they swapped? The inputs come first." if likely else ""
+        hint = " Are they swapped? The inputs come first." if likely else ""
+        if y.numel() == 1:
+            hint = " For single samples (x, label): DataLoader(samples, batch_size=1000)."
         raise DataError(
             f"{where}: X has {len(X)} samples but y has shape {tuple(y.shape)}. Pass one label per"
-            f" sample.{swapped}"
+            f" sample.{hint}"
         )
     if y.is_meta:
         raise DataError(

@@ -4,7 +4,7 @@ rows are the samples.
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -78,13 +78,17 @@ def join_rows(batches: Sequence[Any]) -> Any:
     if isinstance(batches[0], NamedInputs):
         names = batches[0].parts
         return NamedInputs({name: join_rows([x.parts[name] for x in batches]) for name in names})
-    sizes = sorted({tuple(x.shape[1:]) for x in batches})
-    if len(sizes) > 1:
-        raise DataError(
-            f"Batches hold inputs of different shapes, {sizes[0]} and {sizes[1]}. Pad or crop them"
-            " to one shape."
-        )
+    require_one_shape("Batches hold inputs", {tuple(x.shape[1:]) for x in batches})
     return torch.cat(list(batches))
+
+
+def require_one_shape(holders: str, shapes: Collection[tuple[int, ...]]) -> None:
+    """Raise DataError where inputs have several shapes."""
+    if len(shapes) > 1:
+        first, second, *_ = sorted(shapes)
+        raise DataError(
+            f"{holders} of different shapes, {first} and {second}. Pad or crop them to one shape."
+        )
 
 
 def arguments_of(
