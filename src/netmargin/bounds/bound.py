@@ -126,16 +126,13 @@ def margin_bound(
             " `largest` or `radius` says. Are margins divided by the norm, such as report.q /"
             " report.norm**2?"
         )
-    if margin is None and q.min() <= 0:
+    gamma = check_number("margin", margin, above=0, at_most=2 * largest, optional=True)
+    if gamma is None and q.min() <= 0:
         raise DataError(
             f"The least margin in q is {q.min():.4g}, not positive: some sample is wrong. Where the"
             " bound takes a `margin`, give a positive one, below which samples count as errors."
         )
-    if margin is None:
-        gamma = float(q.min())
-    else:
-        gamma = check_number("margin", margin, above=0, at_most=2 * largest)
-    n = len(q)
+    gamma, n = gamma or float(q.min()), len(q)
     return Bound(
         {
             "training margins below gamma (ramp loss)": float(
@@ -151,10 +148,7 @@ def margin_bound(
 
 
 def finite_array(values, name: str) -> np.ndarray:
-    """A flat float64 array of numbers, lists or tensors.
-
-    Raises DataError where it is empty or not finite.
-    """
+    """Numbers as a flat float64 array. Raises DataError where it is empty or not finite."""
     found = as_array(values, name).reshape(-1)
     if not found.size or not np.isfinite(found).all():
         raise DataError(f"{name} must hold at least one number, all finite.")
@@ -162,16 +156,12 @@ def finite_array(values, name: str) -> np.ndarray:
 
 
 def bounded_inputs(X, radius: float) -> np.ndarray:
-    """Inputs as a float64 array of shape (n, d), none of them longer than `radius`.
-
-    Raises DataError where the shape is another, an entry is not finite or a row is longer.
-    """
+    """Inputs as a finite float64 array of shape (n, d). Raises DataError, for longer rows too."""
     X = finite_rows(X)
     longest = float(np.linalg.norm(X, axis=1).max())
     if longest > radius * (1 + 1e-12):
         raise DataError(
-            "radius must bound |x| over the distribution, but a training sample has |x| ="
-            f" {longest:.6g} > {radius:.6g}"
+            f"radius must bound |x|, but a sample has |x| = {longest:.6g} > {radius:.6g}"
         )
     return X
 

@@ -115,13 +115,11 @@ def interclass_distance(
     data = binary_data(X, y, bias=False)
     d = data.Z.shape[1]
     r = check_count("r", r, at_most=d)
-    if not 0 < (data.y > 0).sum() < len(data):
-        raise DataError(
-            "An interclass distance needs samples of both classes; all labels are the same."
-        )
+    positive = int((data.y > 0).sum())
+    if not 0 < positive < len(data):
+        raise DataError("All labels are the same: give samples of both classes.")
     # Squares of very large or small inputs would leave the range of float64.
     Z = data.Z / data.size
-    positive = int((data.y > 0).sum())
     require_memory(
         _COPIES * 8 * d * positive * (len(data) - positive),
         f"An interclass distance of {positive:,} and {len(data) - positive:,} samples",
@@ -207,25 +205,19 @@ def interclass_bound(
     constant = check_number("constant", constant, above=0)
     distance = check_number("distance", distance, above=0, at_most=2 * radius)
     epsilon = check_number("epsilon", epsilon, above=0, below=1)
-    # B counts scales of the margin; below 1 its logarithm would be a negative term.
-    scales = max(
-        math.log2(4 * (radius + 1) * constant) + (r + 2) * math.log2(radius / distance), 1.0
-    )
+    ratio = radius / distance
+    scales = math.log2(4 * (radius + 1) * constant) + (r + 2) * math.log2(ratio)
     return Bound(
         {
-            "complexity": (
-                constant / math.sqrt(n) * (radius / distance) ** ((r + 3) / (2 - epsilon))
-            ),
-            "all margins at once": math.sqrt(math.log(scales) / n),
+            "complexity": constant / math.sqrt(n) * ratio ** ((r + 3) / (2 - epsilon)),
+            # B counts scales of the margin; below 1 its logarithm would be a negative term.
+            "all margins at once": math.sqrt(math.log(max(scales, 1.0)) / n),
             "confidence": confidence_term(n, delta),
         },
         1 - delta,
         (
             INDEPENDENT_SAMPLES,
-            (
-                f"|x| <= {radius:.4g}; Delta_{r} of the distribution is at most {distance:.4g}, and"
-                " small enough"
-            ),
+            f"|x| <= {radius:.4g}; Delta_{r} of all is at most {distance:.4g}, and small enough",
             f"the constant C_epsilon({r}) is {constant:g} (chosen)",
         ),
     )

@@ -7,13 +7,7 @@ import numpy as np
 from ..core.arguments import check_count, check_number
 from ..core.matrices import check_kernel, finite_rows
 from ..errors import DataError
-from .bound import (
-    SAMPLE_MOMENT,
-    Bound,
-    bounded_inputs,
-    finite_array,
-    margin_bound,
-)
+from .bound import SAMPLE_MOMENT, Bound, bounded_inputs, finite_array, margin_bound
 
 
 def two_layer_bound(
@@ -63,17 +57,13 @@ def two_layer_bound(
     radius = check_number("radius", radius, above=0)
     margin = check_number("margin", margin, above=0, at_most=radius, optional=True)
     q, X = 2 * finite_array(q, "q"), bounded_inputs(X, radius)
-    gamma = None if margin is None else 2 * margin
     if len(q) != len(X):
-        raise DataError(
-            f"There are {len(q)} margins for {len(X)} samples; give those of all samples in X."
-        )
-    rademacher = 3 * math.sqrt(float((X**2).sum(1).mean()) / len(X))
+        raise DataError(f"There are {len(q)} margins for {len(X)} samples: one is needed for each.")
     return margin_bound(
         q,
-        rademacher=rademacher,
+        rademacher=3 * math.sqrt(float((X**2).sum(1).mean()) / len(X)),
         largest=radius,
-        margin=gamma,
+        margin=None if margin is None else 2 * margin,
         delta=delta,
         assumptions=(describe_radius(radius), SAMPLE_MOMENT),
     )
@@ -180,10 +170,9 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
     """
     q, depth = finite_array(q, "q"), check_count("depth", depth)
     radius = check_number("radius", radius, above=0)
-    n = len(q)
     # At ||Theta||_F <= 1 the product of layer norms is at most depth^{-depth/2}.
     largest = radius * depth ** (-depth / 2)
-    rademacher = largest * (math.sqrt(2 * math.log(2) * depth) + 1) / math.sqrt(n)
+    rademacher = largest * (math.sqrt(2 * math.log(2) * depth) + 1) / math.sqrt(len(q))
     return margin_bound(
         q,
         rademacher=rademacher,

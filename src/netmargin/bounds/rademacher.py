@@ -154,6 +154,5 @@ def _draw_signs(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.nd
 
 def _estimate(values: np.ndarray, bound: float, exact: bool) -> Rademacher:
     """Mean and standard error of the suprema, as a record."""
-    return Rademacher(
-        float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values))), bound, exact
-    )
+    error = float(values.std(ddof=1) / math.sqrt(len(values)))
+    return Rademacher(float(values.mean()), error, bound, exact)

@@ -78,25 +78,20 @@ def regression_bound(
     largest_loss = check_number("largest_loss", largest_loss, above=0)
     kernel, delta = check_flag("kernel", kernel), check_delta(delta)
     if len(losses) != len(X):
-        raise DataError(
-            f"There are {len(losses)} losses for {len(X)} samples; give one per sample."
-        )
+        raise DataError(f"There are {len(losses)} losses for {len(X)} samples: give one for each.")
     if np.abs(losses).max() > largest_loss:
         raise DataError(
             f"A loss of {np.abs(losses).max():.4g} is beyond largest_loss = {largest_loss:.4g}. Cut"
             " it, as `truncated_squares` does."
         )
     n, size = len(X), norm * math.sqrt(float((X**2).sum()))
+    confidence = math.sqrt((math.log(1 / delta) + math.log(max(2.0, 4 * size))) / (2 * n))
     rate = 4 / math.sqrt(2 * X.shape[1]) if kernel else 12.0
     return Bound(
         {
             "mean training loss": float(losses.mean()),
             "complexity": rate * lipschitz * max(1.0, size) / n,
-            "confidence, all norms at once": (
-                2
-                * largest_loss
-                * math.sqrt((math.log(1 / delta) + math.log(max(2.0, 4 * size))) / (2 * n))
-            ),
+            "confidence, all norms at once": 2 * largest_loss * confidence,
         },
         1 - delta,
         (INDEPENDENT_SAMPLES, SAMPLE_MOMENT),

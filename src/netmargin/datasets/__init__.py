@@ -4,12 +4,7 @@ Distributions of the papers: X float64, y int64 in {-1, +1}.
 
 from .cifar10 import cifar10
 from .digits import digits
-from .distributions import (
-    alternating,
-    clusters,
-    gaussian_xor,
-    hypercube,
-)
+from .distributions import alternating, clusters, gaussian_xor, hypercube
 from .mnist import mnist
 from .parity import parity, parity_margin
 from .teacher import teacher, teacher_net

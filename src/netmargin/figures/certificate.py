@@ -2,26 +2,23 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from ..core.arguments import check_instance
 from ..errors import DataError
+from ..kkt import KKTCertificate
 from ..nets.images import as_images
 from ..nets.labels import ClassNames
 from .data import check_samples
 from .style import BOTH, OUTPUT, draw_gallery, open_folder, open_row, save_drawings
-
-if TYPE_CHECKING:
-    from ..kkt import KKTCertificate
 
 _SHOWN = 40
 """Support vectors that are drawn: four rows of ten."""
 
 
 def draw_certificate(
-    certificate: "KKTCertificate",
+    certificate: KKTCertificate,
     X,
     y,
     folder: str | Path,
@@ -72,20 +69,12 @@ def draw_certificate(
 
     Source: Lyu and Li 2019, Definition C.6 and Lemma C.8.
     """
-    from ..kkt import KKTCertificate  # late: its solvers take half a second to load
-
-    check_instance(
-        "certificate",
-        certificate,
-        KKTCertificate,
-        "the KKTCertificate that netmargin.certify returns",
-    )
+    check_instance("certificate", certificate, KKTCertificate, "what netmargin.certify returns")
     names = ClassNames(class_names)
     samples, folder = check_samples(X, y), open_folder(folder)
     if len(samples) != certificate.samples:
         raise DataError(
-            f"The certificate is about {certificate.samples} samples; X holds {len(samples)}. Pass"
-            " the same data."
+            f"The certificate is about {certificate.samples} samples, but X holds {len(samples)}."
         )
     drawn = {"trade_off": _draw_trade_off(certificate)}
     images = as_images(samples.X)
@@ -94,25 +83,14 @@ def draw_certificate(
     return save_drawings(drawn, folder)
 
 
-def _draw_trade_off(certificate: "KKTCertificate"):
+def _draw_trade_off(certificate: KKTCertificate):
     """Relative epsilon over delta, with the point that the loss's own multipliers reach."""
     figure, (axis,) = open_row()
     deltas, epsilons = certificate.curve()
-    axis.plot(
-        deltas,
-        epsilons / certificate.norm,
-        color=BOTH,
-        marker="o",
-        markersize=3,
-        label="best multipliers",
-    )
-    axis.plot(
-        certificate.loss_delta,
-        certificate.loss_epsilon / certificate.norm,
-        "s",
-        color=OUTPUT,
-        label="the loss's multipliers (Lemma C.8)",
-    )
+    best, of_loss = epsilons / certificate.norm, certificate.loss_epsilon / certificate.norm
+    axis.plot(deltas, best, "o-", color=BOTH, markersize=3, label="best multipliers")
+    label = "the loss's multipliers (Lemma C.8)"
+    axis.plot(certificate.loss_delta, of_loss, "s", color=OUTPUT, label=label)
     axis.set_xscale("log")
     axis.set_ylim(bottom=0)
     axis.set(xlabel=r"$\delta = \max\ \lambda (s - 1)$", ylabel=r"$\epsilon\ /\ \|\tilde\theta\|$")
@@ -120,13 +98,12 @@ def _draw_trade_off(certificate: "KKTCertificate"):
     return figure
 
 
-def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor, names: ClassNames):
+def _draw_support(certificate: KKTCertificate, images: Tensor, y: Tensor, names: ClassNames):
     """The samples with the largest multipliers as images, heaviest first."""
     shares: dict[int, float] = {}
     rivals: dict[int, int] = {}
-    for (sample, rival), weight in zip(
-        certificate.constraints.tolist(), certificate.multipliers.tolist(), strict=True
-    ):
+    weights = certificate.multipliers.tolist()
+    for (sample, rival), weight in zip(certificate.constraints.tolist(), weights, strict=True):
         # With several classes a sample has a constraint for each rival; shown is the first.
         shares[sample] = shares.get(sample, 0.0) + weight
         rivals.setdefault(sample, rival)
@@ -137,8 +114,5 @@ def _draw_support(certificate: "KKTCertificate", images: Tensor, y: Tensor, name
         against = f" | {names.of(rivals[sample])}" if rivals[sample] >= 0 else ""
         share = 100 * shares[sample] / sum(shares.values())
         titles.append(f"{names.of(y[sample].item())}{against}\n{share:.1f}%")
-    head = (
-        f"The heaviest of {len(shares)} support vectors: label | rival class, share of the"
-        " multipliers"
-    )
+    head = f"The heaviest of {len(shares)} support vectors: label | rival class, share of all"
     return draw_gallery(images[heaviest], titles, head, height=5.0)

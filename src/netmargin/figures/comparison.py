@@ -50,9 +50,7 @@ def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
 
     Source: beyond the papers.
     """
-    check_instance(
-        "comparison", comparison, Comparison, "the Comparison that netmargin.compare returns"
-    )
+    check_instance("comparison", comparison, Comparison, "what netmargin.compare returns")
     folder = open_folder(folder)
     table = comparison.frame()
     panels = []

@@ -25,12 +25,7 @@ def check_samples(X, y) -> Arrays:
 
 
 def draw_data(
-    X,
-    y,
-    folder: str | Path,
-    *,
-    title: str = "data",
-    class_names: Sequence[str] | None = None,
+    X, y, folder: str | Path, *, title: str = "data", class_names: Sequence[str] | None = None
 ) -> list[Path]:
     """Draw samples: points by their first two coordinates, or a gallery of images.
 
@@ -77,18 +72,15 @@ def draw_data(
     check_instance("title", title, str, 'text, such as "clusters"')
     names = ClassNames(class_names)
     samples, folder = check_samples(X, y), open_folder(folder)
-    return save_drawings({"data": _draw_samples(samples, title, names)}, folder)
-
-
-def _draw_samples(samples: Arrays, title: str, names: ClassNames):
-    """The first forty images with their labels where the samples are images, else points."""
     X, y = samples.X, samples.y
     # Vectors of square length are taken for images only where there are several classes: digits,
     # not points of the plane with a label of two values.
     images = as_images(X) if X.ndim > 2 or y.unique().numel() > 2 else None
     if images is None:
-        return _draw_points(samples, title, names)
-    return draw_gallery(images, [names.of(label) for label in y[:40]], title, height=4.0)
+        figure = _draw_points(samples, title, names)
+    else:
+        figure = draw_gallery(images, [names.of(label) for label in y[:40]], title, height=4.0)
+    return save_drawings({"data": figure}, folder)
 
 
 def _draw_points(samples: Arrays, title: str, names: ClassNames):

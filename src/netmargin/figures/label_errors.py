@@ -78,14 +78,9 @@ def draw_label_errors(
         f" rather {names.of(int(report.suggested[row]))}"
         for row in worst
     ]
-    rows = -(-len(worst) // _COLUMNS)
+    head, rows = "labels that are most probably wrong, worst first", -(-len(worst) // _COLUMNS)
+    height = 1.9 * rows + 0.5
     figure = draw_gallery(
-        images[worst],
-        titles,
-        "labels that are most probably wrong, worst first",
-        rows=rows,
-        columns=_COLUMNS,
-        height=1.9 * rows + 0.5,
-        size=9,
+        images[worst], titles, head, rows=rows, columns=_COLUMNS, height=height, size=9
     )
     return save_drawings({"label_errors": figure}, folder)

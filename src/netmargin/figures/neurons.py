@@ -87,9 +87,8 @@ def draw_neurons(
     units = net.atoms[:, :-1] / np.where(sizes > 0, sizes, 1.0)[:, None]
     order = np.argsort(-np.abs(outputs), kind="stable")[:count]
     head = f"{title}: {len(order)} of {len(outputs)} neurons, ||theta||^2 = {net.mass:.3g}"
-    return save_drawings(
-        {"neurons": _draw_rows(outputs[order], units[order], labels, head)}, folder
-    )
+    figure = _draw_rows(outputs[order], units[order], labels, head)
+    return save_drawings({"neurons": figure}, folder)
 
 
 def _draw_rows(outputs: np.ndarray, units: np.ndarray, labels: list[str], head: str):

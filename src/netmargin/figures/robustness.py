@@ -1,19 +1,16 @@
 """Pictures of robust accuracy: the share of samples that no change of a given size turns."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
+from ..radii import RobustnessReport
 from .style import open_folder, open_row, save_drawings
 
-if TYPE_CHECKING:
-    from ..radii import RobustnessReport
 
-
-def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) -> list[Path]:
+def draw_robustness(reports: dict[str, RobustnessReport], folder: str | Path) -> list[Path]:
     """Draw robust accuracy over epsilon for one or more reports, attacked and certified.
 
     Written is robustness as PNG and PDF; attacked accuracy is solid, certified dashed.
@@ -50,21 +47,10 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
 
     Source: Lyu and Li 2019, Figure 8.
     """
-    from ..radii import RobustnessReport
-
-    check_instance(
-        "reports",
-        reports,
-        dict,
-        "a dict of reports by name, such as {'net': netmargin.robustness(net, data)}",
-    )
+    made = "what netmargin.robustness returns"
+    check_instance("reports", reports, dict, f"a dict, by name, of {made}")
     for name, report in reports.items():
-        check_instance(
-            f"reports[{name!r}]",
-            report,
-            RobustnessReport,
-            "the RobustnessReport that netmargin.robustness returns",
-        )
+        check_instance(f"reports[{name!r}]", report, RobustnessReport, made)
     if not reports:
         raise ArgumentError("reports holds no report, so there is nothing to draw.")
     folder = open_folder(folder)
@@ -73,24 +59,14 @@ def draw_robustness(reports: "dict[str, RobustnessReport]", folder: str | Path) 
     for index, (name, report) in enumerate(reports.items()):
         # A little beyond the largest radius of all, where every curve is seen to end.
         curve, colour = report.curve(np.linspace(0, 1.02 * largest, 301)), f"C{index}"
-        label = f"{name}, " if name else ""
+        epsilons, start = curve["epsilon"], f"{name}, " if name else ""
+        # What is proved is an area, what was found a line: dashes are for estimates.
         if report.attacks:
-            axis.plot(
-                curve["epsilon"],
-                100 * curve["attacked"],
-                color=colour,
-                linewidth=1,
-                label=f"{label}attacked (measured)",
-            )
+            label = f"{start}attacked (measured)"
+            axis.plot(epsilons, 100 * curve["attacked"], color=colour, linewidth=1, label=label)
         if not report.no_lower:
-            # What is proved is an area, what was found a line: dashes are for estimates.
-            axis.fill_between(
-                curve["epsilon"],
-                100 * curve["certified"],
-                color=colour,
-                alpha=0.3,
-                label=f"{label}certified (proved)",
-            )
+            label, proved = f"{start}certified (proved)", 100 * curve["certified"]
+            axis.fill_between(epsilons, proved, color=colour, alpha=0.3, label=label)
     axis.set(
         xlabel=r"$\epsilon$ (L2)",
         ylabel="robust accuracy in %",

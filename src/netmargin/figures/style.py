@@ -23,12 +23,8 @@ _DOTS_PER_INCH = 120
 def open_canvas(
     columns: int = 1, rows: int = 1, *, width: float = 4.2, height: float = 3.2, **axes
 ):
-    """A matplotlib figure and its axes, such as `projection="3d"`, of shape (rows, columns).
-
-    matplotlib is imported here, because it takes half a second that only those who draw should wait
-    for.
-    """
-    from matplotlib.figure import Figure
+    """A matplotlib figure and its axes, such as `projection="3d"`, of shape (rows, columns)."""
+    from matplotlib.figure import Figure  # late: only those who draw wait half a second for it
 
     # Not pyplot, which looks for a display and keeps every figure alive until it is closed.
     drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
@@ -63,10 +59,7 @@ def draw_gallery(
 
 
 def open_row(columns: int = 1):
-    """A figure and `columns` axes side by side for what is drawn over epochs.
-
-    They have a grid, and whole numbers below.
-    """
+    """A figure and axes side by side for what is drawn over epochs: a grid, whole numbers below."""
     drawn, axes = open_canvas(columns, width=4.8, height=3.4)
     for axis in axes[0]:
         axis.xaxis.get_major_locator().set_params(integer=True)
@@ -87,10 +80,8 @@ def open_folder(folder: str | Path) -> Path:
 
 
 def save_drawings(drawings: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write each matplotlib figure as NAME.png and NAME.pdf, whole or not at all.
-
-    Returns the paths of the PNG files. Raises CheckpointError where the folder cannot be written
-    to.
+    """Write each matplotlib figure as NAME.png and NAME.pdf, whole or not at all; return the paths
+    of the former. Raises CheckpointError where the folder cannot be written to.
     """
     from matplotlib.text import Text
 
@@ -108,24 +99,12 @@ def save_drawings(drawings: Mapping[str, Any], folder: Path) -> list[Path]:
 def draw_band(axis, x: Sequence[float], values: np.ndarray, *, colour: str, label: str) -> None:
     """Draw a thin line for each run and a thick one for their mean; `values` is (runs, len(x))."""
     axis.plot(x, np.asarray(values).T, color=colour, linewidth=0.5, alpha=0.3)
-    axis.plot(
-        x,
-        np.mean(values, axis=0),
-        color=colour,
-        linewidth=2.2,
-        marker="o",
-        markersize=3,
-        label=label,
-    )
+    mean = np.mean(values, axis=0)
+    axis.plot(x, mean, "o-", color=colour, linewidth=2.2, markersize=3, label=label)
 
 
 def draw_samples(axis, X: np.ndarray, y: np.ndarray) -> None:
     """Draw two classes, y in {-1, +1}, by their first two coordinates."""
     for label, colour, marker in ((1, BOTH, "+"), (-1, OUTPUT, "_")):
-        axis.scatter(
-            *np.asarray(X)[np.asarray(y) == label, :2].T,
-            s=16,
-            color=colour,
-            marker=marker,
-            linewidth=1.2,
-        )
+        points = np.asarray(X)[np.asarray(y) == label, :2].T
+        axis.scatter(*points, s=16, color=colour, marker=marker, linewidth=1.2)

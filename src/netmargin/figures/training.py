@@ -60,10 +60,8 @@ def draw_run(history: History, report: MarginReport, folder: str | Path) -> list
 
     Source: Lyu and Li 2019, Figure 1, for loss and margins.
     """
-    check_instance("history", history, History, "the History that netmargin.train returns")
-    check_instance(
-        "report", report, MarginReport, "the MarginReport that netmargin.measure returns"
-    )
+    check_instance("history", history, History, "what netmargin.train returns")
+    check_instance("report", report, MarginReport, "what netmargin.measure returns")
     folder = open_folder(folder)
     if not len(history):
         raise ArgumentError("history holds no epochs, so there is nothing to draw. Train first.")
@@ -105,26 +103,16 @@ def _draw_margins(history: History):
         rows = [row for row in history.rows if _is_separated(row) and row.get(names[0]) is not None]
         colours = (BOTH, OUTPUT) if len(names) == 2 else (OTHER,)
         for name, colour in zip(names, colours, strict=True):
-            axis.plot(
-                [row["epoch"] for row in rows],
-                [row[name] for row in rows],
-                color=colour,
-                label=_MARGIN_LABELS[name],
-                linewidth=1.2,
-            )
+            epochs, margins = [row["epoch"] for row in rows], [row[name] for row in rows]
+            axis.plot(epochs, margins, color=colour, label=_MARGIN_LABELS[name], linewidth=1.2)
         axis.set(xlabel="epoch", ylabel="margin", title=title)
         axis.set_ylim(bottom=0)
         if rows:
             axis.legend(frameon=False, loc="lower right")
         else:
-            axis.text(
-                0.5,
-                0.5,
-                "no margin to show: the net is not homogeneous\nor did not separate the data",
-                ha="center",
-                va="center",
-                transform=axis.transAxes,
-            )
+            none = "no margin to show: the net is not homogeneous\nor did not separate the data"
+            middle = {"ha": "center", "va": "center", "transform": axis.transAxes}
+            axis.text(0.5, 0.5, none, **middle)
     return figure
 
 
@@ -148,11 +136,8 @@ def _draw_histogram(report: MarginReport):
     axes[0].hist(report.q.numpy(), bins=60, color=BOTH, alpha=0.85)
     axes[0].axvline(report.q_min, color=OUTPUT, label=rf"$q_{{\min}}$ = {report.q_min:.4g}")
     axes[0].legend(frameon=False)
-    axes[0].set(
-        xlabel="margin $q_n$ (not normalized)",
-        ylabel="number of samples",
-        title=f"Margins of {report.n} samples",
-    )
+    title = f"Margins of {report.n} samples"
+    axes[0].set(xlabel="margin $q_n$ (not normalized)", ylabel="number of samples", title=title)
     if distances is not None:
         finite = distances[distances.isfinite()]
         # An estimate has a dashed outline, as everywhere.

@@ -1,20 +1,17 @@
 """Pictures of wide two-layer nets in training: margins over steps, classifiers of the plane."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.arguments import check_count, check_instance, check_number
+from ..twolayer import TwoLayerRuns
 from .data import check_samples
 from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
 
-if TYPE_CHECKING:
-    from ..twolayer import TwoLayerRuns
-
 
 def draw_two_layer_runs(
-    runs: "TwoLayerRuns", X, y, folder: str | Path, *, optimum: float | None = None, run: int = 0
+    runs: TwoLayerRuns, X, y, folder: str | Path, *, optimum: float | None = None, run: int = 0
 ) -> list[Path]:
     """Draw the margins of wide two-layer nets over steps, and for data in the plane classifiers.
 
@@ -61,14 +58,7 @@ def draw_two_layer_runs(
 
     Source: Chizat and Bach 2020, Figures 1 and 2 (d).
     """
-    from ..twolayer import TwoLayerRuns  # late: its solvers take half a second to load
-
-    check_instance(
-        "runs",
-        runs,
-        TwoLayerRuns,
-        "the TwoLayerRuns that netmargin.twolayer.train_both_layers returns",
-    )
+    check_instance("runs", runs, TwoLayerRuns, "what netmargin.twolayer.train_both_layers returns")
     optimum = check_number("optimum", optimum, optional=True)
     run = check_count("run", run, at_least=0, at_most=runs.margins.shape[1] - 1)
     samples, folder = check_samples(X, y), open_folder(folder)
@@ -79,28 +69,19 @@ def draw_two_layer_runs(
     return save_drawings(drawn, folder)
 
 
-def _draw_margins(runs: "TwoLayerRuns", optimum: float | None):
+def _draw_margins(runs: TwoLayerRuns, optimum: float | None):
     """Margins of all runs over steps, on a logarithmic axis."""
     figure, (axis,) = open_row()
     axis.set_xscale("log")
     later = runs.times > 0  # the start has no place on a logarithmic axis
     count = runs.margins.shape[1]
-    axis.plot(
-        runs.times[later],
-        runs.margins[later],
-        color=BOTH,
-        linewidth=1.0,
-        alpha=max(0.25, 1 / count),
-    )
+    faint = max(0.25, 1 / count)
+    axis.plot(runs.times[later], runs.margins[later], color=BOTH, linewidth=1.0, alpha=faint)
     # One line without points, so that the legend has one entry for all runs, not faint.
     axis.plot([], [], color=BOTH, label=f"{count} runs" if count > 1 else "the net")
     if optimum is not None:
-        axis.axhline(
-            optimum,
-            color=OUTPUT,
-            linestyle="--",
-            label=rf"best possible, $\gamma_1$ = {optimum:.4g}",
-        )
+        label = rf"best possible, $\gamma_1$ = {optimum:.4g}"
+        axis.axhline(optimum, color=OUTPUT, linestyle="--", label=label)
     # Margins of the first steps are far below 0, and would press all others into one line.
     axis.set_ylim(bottom=min(0.0, float(np.median(runs.margins[later]))))
     axis.set(xlabel="step", ylabel=r"margin / mean$_j\,|w_j|^2$")
@@ -108,14 +89,12 @@ def _draw_margins(runs: "TwoLayerRuns", optimum: float | None):
     return figure
 
 
-def _draw_classifiers(runs: "TwoLayerRuns", X: np.ndarray, y: np.ndarray, run: int):
+def _draw_classifiers(runs: TwoLayerRuns, X: np.ndarray, y: np.ndarray, run: int):
     """The outputs of one run over the plane at its snapshots, with zero lines and samples."""
     figure, axes = open_row(len(runs.snapshots))
     figure.set_size_inches(3.2 * len(runs.snapshots), 3.4)
     low, high = X.min(0) - 0.15 * np.ptp(X, 0), X.max(0) + 0.15 * np.ptp(X, 0)
-    first, second = np.meshgrid(
-        np.linspace(low[0], high[0], 201), np.linspace(low[1], high[1], 201)
-    )
+    first, second = np.meshgrid(*np.linspace(low, high, 201).T)
     points = np.column_stack([first.ravel(), second.ravel()])
     for axis, snapshot in zip(axes, runs.snapshots, strict=True):
         values = snapshot.measures[run].decision_function(points).reshape(first.shape)
@@ -123,24 +102,14 @@ def _draw_classifiers(runs: "TwoLayerRuns", X: np.ndarray, y: np.ndarray, run: i
         values[np.abs(values) < 1e-12 * np.abs(points).max()] = 0.0
         largest = np.abs(values).max() or 1.0
         # The same range to both sides, so that white is 0.
-        axis.contourf(
-            first,
-            second,
-            values,
-            levels=np.linspace(-largest, largest, 21),
-            cmap="RdBu_r",
-            alpha=0.6,
-        )
+        levels = np.linspace(-largest, largest, 21)
+        axis.contourf(first, second, values, levels=levels, cmap="RdBu_r", alpha=0.6)
         if values.min() < 0 < values.max():
             axis.contour(first, second, values, levels=[0.0], colors="black", linewidths=1.2)
         for sign, colour, marker in ((1, "#b2182b", "o"), (-1, "#2166ac", "s")):
             axis.scatter(*X[(y > 0) == (sign > 0)].T, s=9, color=colour, marker=marker)
         margin = runs.margins[runs.times == snapshot.time, run].item()
-        axis.set(
-            title=f"step {snapshot.time}: margin {margin:.3g}",
-            aspect="equal",
-            xlabel="$x_1$",
-            ylabel="$x_2$",
-        )
+        axis.set_title(f"step {snapshot.time}: margin {margin:.3g}")
+        axis.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
         axis.grid(visible=False)
     return figure
