@@ -9,15 +9,10 @@ from .sentences import Exponent
 
 
 class Conditions:
-    """Conditions that weighted sums of the exponents of parameters are 0.
-
-    names : the parameters, in the order of the columns.
-    constraints : the conditions, each once.
-    matrix : their weights, (conditions, len(names)).
-    """
+    """Conditions that weighted sums of the exponents of parameters are 0."""
 
     def __init__(self, names: Sequence[str], constraints: Sequence[Constraint]):
-        self.names = names
+        self.names = names  # in the order of the columns of the matrix
         self._places = {name: place for place, name in enumerate(names)}
         # Layers of one kind impose the same condition over and over.
         self.constraints = list(
@@ -40,10 +35,7 @@ class Conditions:
     def select(
         self, cost: np.ndarray, *, without: Collection[str] = (), unchanged: Degree = CONSTANT
     ) -> dict[str, Exponent]:
-        """Select at least cost parameters that can all be scaled by c: each with its exponent 1.
-
-        without, unchanged : parameters that are not chosen, and a degree that must not grow.
-        """
+        """At least cost, parameters that can be scaled by c together, not those of `without`."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         found = milp(

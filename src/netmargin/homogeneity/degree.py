@@ -16,10 +16,7 @@ from .sentences import Exponent, tidy
 
 @dataclass(frozen=True)
 class Degree(Record):
-    """The exponents of the parameter tensors in a value, absent ones zero.
-
-    Multiplying values adds their degrees; a power of a value multiplies its degree.
-    """
+    """The exponents of the parameter tensors in a value, absent ones zero."""
 
     exponents: Mapping[str, Exponent] = field(default_factory=dict)
 
@@ -44,10 +41,7 @@ class Degree(Record):
         return bool(self.exponents)
 
     def under(self, scaling: Mapping[str, Exponent]) -> Exponent:
-        """The exponent of c when every parameter p is multiplied by c^{scaling[p]}.
-
-        Parameters that are absent from the scaling stay as they are.
-        """
+        """The exponent of c when every parameter p of a scaling is multiplied by c^{scaling[p]}."""
         return sum(e * scaling[n] for n, e in self.exponents.items() if n in scaling)
 
 
@@ -64,11 +58,9 @@ class Zero:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The degree of a value that no rule covers; `reason` names the operation that could not be
-    followed, in the module at the path `where` ("" is the model itself).
-    """
+    """The degree of a value that no rule covers."""
 
-    where: str
+    where: str  # the path of a module, "" for the model itself
     reason: str
 
 
@@ -153,16 +145,11 @@ class Epsilon(Record):
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on scalings: the net is homogeneous only where `difference` has exponent 0.
-
-    The module at the path `where` imposes it; `reason` and `replacement` say what it does and what
-    to use instead. `bias` is the parameter whose removal lifts it, where that is an additive bias;
-    `epsilon` the small number that imposes it, which is neglected while it is named here.
-    """
+    """A condition on scalings: the net is homogeneous only where `difference` has exponent 0."""
 
     difference: Degree
-    where: str
+    where: str  # the path of the module that imposes it
     reason: str
     replacement: str
-    bias: str | None = None
-    epsilon: Epsilon | None = None
+    bias: str | None = None  # the parameter without which it does not hold
+    epsilon: Epsilon | None = None  # that imposes it, and is neglected while it is named here

@@ -18,23 +18,16 @@ from .vocabulary import Blocker, Evidence, Kind
 
 @dataclass(frozen=True)
 class Derivation:
-    """The findings of a trace, from which the answer is derived.
+    """The findings of a trace, from which the answer is derived."""
 
-    names : the parameters that count, without the biases that are `ignored`.
-    degree : that of the outputs.
-    observed, casts, statistics : as in `Trace`.
-    narrow : whether an answer that does not cover all parameters leaves out what is
-        scale-invariant.
-    """
-
-    names: tuple[str, ...]
-    degree: Degree
+    names: tuple[str, ...]  # of the parameters that count
+    degree: Degree  # of the outputs
     constraints: tuple[Constraint, ...]
-    observed: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()  # as in `Trace`, and so the next two
     casts: tuple[str, ...] = ()
     statistics: Mapping[str, Degree] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
-    narrow: bool = False
+    narrow: bool = False  # whether a partial answer leaves out what is scale-invariant
 
     __repr__ = short_repr
 
@@ -59,9 +52,7 @@ class Derivation:
         return replace(self, names=kept, constraints=constraints, ignored=tuple(sorted(biases)))
 
     def let_biases_follow(self, factors: Mapping[str, float]) -> dict[str, float]:
-        """Factors of all parameters, with those that biases need which block the net: the powers
-        that the signals are multiplied by to which they are added.
-        """
+        """Factors of all parameters, those of blocking biases by the powers of their signals."""
         followed = dict(factors)
         for c in self.constraints:
             if c.bias is not None:
@@ -159,9 +150,7 @@ class Derivation:
         return {n for n in self.names if not any(d.exponents.get(n) for d in felt)}
 
     def _partial(self, conditions: Conditions) -> Mapping[str, Exponent]:
-        """Find the parameters of largest order in which the net is homogeneous, and all else that
-        is scale-invariant. Ties go to fewer parameters, then to later ones.
-        """
+        """The parameters of largest order that are homogeneous, and what is scale-invariant."""
         # One integer program for the three criteria: exponents of nets are multiples of 1/2 or so,
         # and 4 n times that outweighs the number of parameters (1 each), which outweighs their
         # places (below 1 together).

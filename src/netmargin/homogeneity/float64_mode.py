@@ -24,11 +24,8 @@ be rounded to half precision, which is off by less.
 class Float64Mode(EagerMode):
     """A mode that computes in float64 whatever the types of weights, constants and casts.
 
-    Other than casts that follow a copy, it sees the epsilons inside of torch's own functions.
-
     path : tells which module runs.
-    neglected : pairs of the path of a module and a number. Such arguments called eps, and such
-        numbers that are added or clamped to, become negligible.
+    neglected : pairs of the path of a module and a number that becomes negligible there.
     precision : the epsilon of the type of the parameters.
     rounding : whether casts to half precision still round.
     """

@@ -52,18 +52,14 @@ def compose(scalings: Sequence[Scaling]) -> Scaling:
 
 
 def draw_near(answer: Claim, seed: int) -> list[Scaling]:
-    """Draw scalings near 1: all groups by 1/2, where epsilons weigh most; casts, which weigh most
-    where they overflow, also by 2, and by independent factors between.
-    """
+    """Scalings near 1: all groups by 1/2; with casts also by 2, and by factors between."""
     scalings = [scale_groups(answer, dict.fromkeys(answer.groups, c)) for c in FACTORS]
     between = draw_factors(answer, math.log10(2), (seed, 1))
     return [*scalings, between] if answer.casts else scalings[:1]
 
 
 def draw_factors(answer: Claim, decades: float, stream: tuple[int, int]) -> Scaling:
-    """Draw independent factors for the groups, up to so many decades from 1; `stream` is the seed,
-    and a number that tells draws of one seed apart.
-    """
+    """Independent factors for the groups, up to so many decades from 1, by a seed and a number."""
     total = sum(abs(float(k)) for k in answer.groups.values())
     decades = min(decades, _LARGEST_POWER / max(total, 1.0))
     generator = torch.Generator().manual_seed(1000 * stream[0] + stream[1])

@@ -39,14 +39,11 @@ misses by a factor there, far more than any rounding.
 
 
 class Measurements:
-    """Measures how far a net misses the exponents of answers, on a few samples of x.
-
-    seed : of the generic point and of the factors that are drawn.
-    traced, more : the samples that the rules follow, and those on which exponents are checked.
-    """
+    """Measures how far a net misses the exponents of answers, on a few samples of x."""
 
     def __init__(self, model: nn.Module, x, *, seed: int = 0):
         self.model, self._x, self.seed = model, x, seed
+        # What the rules follow, and what exponents are checked on.
         self.traced = take_samples(model, x, _FOLLOWED_SAMPLES)
         self.more = take_samples(model, x, _CHECKED_SAMPLES)
         if count_samples(self.more) == count_samples(self.traced):
@@ -56,9 +53,7 @@ class Measurements:
         self._blank = self._expensive = False
 
     def measure_as_it_is_on(self, count: int, expensive: bool = False) -> None:
-        """Measure the net with its epsilons and casts on so many samples, if there are as many; in
-        float32, whose rounding is far below the 1% that count, where that is `expensive`.
-        """
+        """Measure the net as it is on so many samples, in float32 if it is `expensive`."""
         self._expensive = expensive
         if count_samples(self.more) > count_samples(self.traced) and count > 0:
             self._as_it_is = take_samples(self.model, self._x, count)
@@ -122,9 +117,7 @@ class Measurements:
         return probe
 
     def probe_exact(self, answer: Claim, x) -> ScalingProbe:
-        """Probe the net with its epsilons made negligible, where its outputs are not 0 if such a
-        point is found.
-        """
+        """Probe with epsilons made negligible, at a point with outputs if one is found."""
         for draw in range(_DRAWS):
             other = {"seed": self.seed + draw, "noise": _NOISE_OF_DRAWS} if draw else {}
             probe = self.probe(answer, x, neglected=answer.guards, **other)

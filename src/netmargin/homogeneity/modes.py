@@ -42,10 +42,7 @@ class ModulePath:
 
 
 class Escapes(TorchFunctionMode):
-    """A mode that reports tensors that turn into Python or numpy numbers without an operation.
-
-    tell : called with the tensor and the name of the method.
-    """
+    """A mode that tells of tensors that become Python or numpy numbers, and by which method."""
 
     def __init__(self, tell: Callable[[object, str], None]):
         super().__init__()

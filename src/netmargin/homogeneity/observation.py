@@ -26,11 +26,9 @@ in nets.
 
 
 def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fraction, ...] | None:
-    """Observe the exponent of each output of an operation when the marked inputs are scaled.
+    """The exponent of each output of an operation whose marked inputs are scaled.
 
-    It is 0 for outputs that are not floating numbers and stay the same; () where they follow no
-    power; None where nothing can be learnt: the operation works in place, does not take float64, or
-    its outputs are 0.
+    () where they follow no power; None where nothing can be learnt, as of outputs that are 0.
     """
     if func._schema.is_mutable:
         return None
@@ -68,9 +66,7 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
 
 
 def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fraction, ...] | None:
-    """Read exponents off at the factor 2, and confirm them far from 1: () if that fails, None if
-    outputs are 0.
-    """
+    """Read exponents off at 2, and confirm them far from 1: () if that fails; None at 0."""
     first, twice = outputs_at(1.0), outputs_at(2.0)
     exponents: list[Fraction] = []
     for here, there in zip(first, twice, strict=True):

@@ -27,16 +27,11 @@ _NAMED = 3
 def find_quasi_exponents(
     conditions: Conditions, degree: Degree
 ) -> tuple[dict[str, Exponent] | None, str]:
-    """Find the canonical exponents lambda >= 0 with f(c^lambda theta) = c f(theta).
+    """Parameter -> lambda >= 0 with f(c^lambda theta) = c f(theta), and ""; or None and why not.
 
-    Parameters that can be multiplied, alone or with others, without a change of the outputs have
-    exponent 0: such are the weights before a normalization. The others are as even as they can be:
-    the smallest exponent is as large as possible, then the second smallest, and so on. That
-    solution is unique.
-
-    Returns parameter -> lambda and "", or None and why there are none, in a sentence.
-
-    Source: Kunin et al. 2023, for the margin that they serve.
+    What can be scaled without a change of the outputs has exponent 0; of the others the smallest is
+    as large as possible, then the second smallest, and so on: that is unique. Source: Kunin et al.
+    2023.
     """
     names, gain = conditions.names, conditions.weights(degree)
     system = np.vstack([conditions.matrix, gain])

@@ -35,11 +35,7 @@ def take_samples(model: nn.Module, x, count: int):
 
 
 def find_inputs(model: nn.Module, data):
-    """Find a net, unwrapped, and its inputs in data: inputs, a pair (X, y), or batches.
-
-    A tuple or list of two is a pair if its second part looks like labels, and the net takes the
-    first one alone; other tuples are the inputs of a net that takes several.
-    """
+    """A net, unwrapped, and its inputs in data: inputs, a pair (X, y), or batches."""
     batched = isinstance(data, list) and any(isinstance(p, (tuple, Mapping)) for p in data)
     # Of a list the rows, numbers or tensors, of one batch.
     listed = isinstance(data, (tuple, list)) and not batched and not _is_pair(model, data)
@@ -74,9 +70,7 @@ def count_samples(x) -> int:
 
 
 def plan_as_it_is(model: nn.Module, numbers: float) -> tuple[int, bool]:
-    """On how many samples a net that computes so many numbers for each is measured as it is, and
-    whether that is too expensive in float64.
-    """
+    """On how many samples a net is measured as it is, and whether float64 costs too much."""
     least, most = _AS_IT_IS_SAMPLES
     total = numbers * least + sum(p.numel() for p in model.parameters())
     expensive = device_and_dtype(model)[1] == torch.float32 and total > _AS_IT_IS_NUMBERS

@@ -44,15 +44,12 @@ show, small enough that the net stays like the one given.
 
 
 class ScalingProbe:
-    """Evaluates a model with its parameters scaled.
+    """Evaluates a model on x with its parameters scaled.
 
-    x : a batch of inputs.
     neglected : the epsilons that are made negligible.
     as_it_is : evaluate at the given parameters, not at a generic point near them.
-    rounding : round results to half precision where the forward pass casts to it.
-    seed : of the generic point, and of what the forward pass draws.
-    zeroed : names of parameters that are set to 0.
-    statistics : the buffers that follow the parameters, with the exponents with which they do.
+    rounding : round to half precision where the forward pass casts to it.
+    zeroed, statistics : parameters set to 0; buffers that follow, with their exponents.
     double : compute in float64; else in the type of the parameters, where nothing is neglected.
     """
 
@@ -123,9 +120,7 @@ class ScalingProbe:
                 self._parameters[name].mul_(1 / factor)
 
     def miss(self, factors: Mapping[str, float], expected: float) -> float:
-        """Measure how far the outputs at scaled parameters are from `expected` times the outputs,
-        relative to the largest of these; infinite where numbers are not finite.
-        """
+        """The largest |outputs - expected * outputs at 1|, relative to these; else infinite."""
         target = self._at_one * expected
         size = target.abs().max().item()
         difference = (self.outputs(factors) - target).abs().max().item()
@@ -139,9 +134,7 @@ class ScalingProbe:
         *,
         factors: Sequence[float] = FACTORS,
     ) -> bool:
-        """Whether c^{scaling[p]} for each parameter p multiplies the outputs by c^exponent, at the
-        numbers c of `factors`.
-        """
+        """Whether c^{scaling[p]} for each p makes the outputs c^exponent times larger, at all c."""
         misses = (
             self.miss({n: c ** float(s) for n, s in scaling.items()}, c ** float(exponent))
             for c in factors
@@ -149,9 +142,7 @@ class ScalingProbe:
         return all(miss <= TOLERANCE for miss in misses)
 
     def exponent(self, names: Iterable[str]) -> Fraction | None:
-        """Find k with outputs(c theta) = c^k outputs(theta) for c from 1e-3 to 1e3, scaling the
-        named parameters only; None if there is no such k.
-        """
+        """The k of outputs(c theta) = c^k outputs(theta) where these names are scaled, or None."""
         names = list(names)
         k = read_exponent(self._at_one, self.outputs(dict.fromkeys(names, 2.0)))
         if k is None or abs(k) >= _LARGEST_EXPONENT:
@@ -182,9 +173,7 @@ def _copy(values: Tensor, double: bool) -> Tensor:
 
 
 def _typical_sizes(parameters: Mapping[str, Tensor]) -> dict[str, float]:
-    """The root mean square of each parameter; for those that are 0 the smallest of their layer, so
-    that no noise drowns an epsilon.
-    """
+    """The root mean square of each parameter; for zeros the smallest of their layer."""
     sizes = {name: _size(parameter) for name, parameter in parameters.items()}
     layers: dict[str, float] = {}
     for name, size in sizes.items():

@@ -9,10 +9,7 @@ _NAMED = 2
 
 
 def describe_statistics(model: nn.Module, buffers: Iterable[str]) -> tuple[str, ...]:
-    """Say that stored statistics follow the parameters, and which were never estimated.
-
-    buffers : the names of those that follow.
-    """
+    """Say that these stored statistics follow the parameters, and which were never estimated."""
     followed = list(dict.fromkeys(name.rpartition(".")[0] for name in buffers))
     fresh = [
         name for name, module in model.named_modules() if not module.training and _is_fresh(module)

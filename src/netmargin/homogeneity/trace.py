@@ -132,10 +132,7 @@ class Trace:
     def same(
         self, a: AnyDegree, b: AnyDegree, reason: str, replacement: str, bias: str | None = None
     ) -> AnyDegree:
-        """Require that two degrees agree; return the common one, or that of `a` otherwise.
-
-        reason, replacement, bias : those of the `Constraint`.
-        """
+        """Require that two degrees agree; return the common one, or that of `a` otherwise."""
         if b is ZERO:
             return a
         if a is ZERO:
@@ -179,9 +176,7 @@ class Trace:
         )
 
     def statistics_follow(self, value: Tensor, mean: Tensor, variance: Tensor) -> bool:
-        """Let the stored mean and variance of a value scale like it, and like its square; False
-        where they are no buffers that may follow.
-        """
+        """Let a stored mean and variance scale like a value and its square, if they may."""
         degree = self.degree(value)
         names = [self._buffers.get(self.storage(buffer)) for buffer in (mean, variance)]
         if not isinstance(degree, Degree):
@@ -202,15 +197,11 @@ class Trace:
         return Unknown(self.where, reason)
 
     def adds_epsilon(self, value: float) -> None:
-        """Say, in a rule, that the output holds the number `value`, which is neglected if the
-        output goes on to guard a root or a quotient.
-        """
+        """Say, in a rule, that the output holds `value`, neglected if that guards a root."""
         self.added_epsilon = value
 
     def neglect(self, guarded: AnyDegree, value: float) -> None:
-        """Say, in a rule, that the number `value` only keeps a root or a quotient of what has the
-        degree `guarded` finite.
-        """
+        """Say, in a rule, that `value` only keeps a root or a quotient of `guarded` finite."""
         if not guarded or value == 0:
             return
         epsilon = Epsilon(self.where, value, self.place)

@@ -26,11 +26,9 @@ dozens all are blamed.
 def confirm_both(
     derivation: Derivation, without: Derivation, measured: Measurements
 ) -> float | None:
-    """The miss of a net with epsilons made negligible, where it confirms the exponents of the net
-    with and `without` its biases at once; else None.
+    """The miss that confirms the net with and without its biases at once, or None.
 
-    The net without them is the one whose biases are 0: what holds for all biases that are
-    multiplied by what their signals are holds for these.
+    What holds for all biases that are multiplied by what their signals are holds for biases of 0.
     """
     answer, free = derivation.answer, without.answer
     if free.order is None:
@@ -44,10 +42,7 @@ def confirm_both(
 def settle(
     derivation: Derivation, measured: Measurements, exact: float | None = None
 ) -> Homogeneity:
-    """Turn a derivation into an answer with a deviation, and count epsilons that change it by 1%.
-
-    exact : the miss with the epsilons made negligible, where it is known.
-    """
+    """The answer with a deviation, counting epsilons that change it by 1%."""
     answer = derivation.answer
     if answer.order is None and not answer.quasi_exponents:
         return replace(answer, casts=(), epsilons=())
@@ -117,9 +112,7 @@ def _contradict(answer: Homogeneity, miss: float, measured: Measurements) -> Hom
 def _blame_epsilons(
     answer: Homogeneity, derivation: Derivation, measured: Measurements
 ) -> Homogeneity:
-    """Derive the answer again with the epsilons that miss by too much not neglected; a miss without
-    any epsilon is due to casts, which refuse an answer.
-    """
+    """Derive again, counting the epsilons that miss by too much; where casts do, refuse."""
     rounding = measured.measure_near(answer, neglected=answer.epsilons)
     if rounding > LARGEST_MISS or not answer.epsilons:
         if not answer.casts:  # nothing was neglected, and yet factors near 1 miss: wrong rules
@@ -135,9 +128,7 @@ def _blame_epsilons(
 
 
 def _find_guilty(answer: Homogeneity, measured: Measurements) -> dict[Epsilon, str]:
-    """Find the epsilons that miss by over 1% alone, or else the one that misses most; of many, all;
-    with what each causes, in words.
-    """
+    """The epsilons that miss by over 1% alone, or the worst; of many, all; with their effects."""
     if len(answer.epsilons) > _MOST_BLAMED_ALONE:
         miss = measured.measure_near(answer, casts=False)
         effect = f"with {len(answer.epsilons) - 1} others it makes the outputs miss their power"

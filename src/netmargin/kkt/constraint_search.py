@@ -48,9 +48,7 @@ _OBJECTIVE_TIE = 1e-15
 
 
 class BestMultipliers(NamedTuple):
-    """The multipliers found, (K,), with their epsilon and delta, recomputed in float64, and whether
-    they suffice.
-    """
+    """The multipliers found, (K,), with what is recomputed of them in float64."""
 
     epsilon: float
     delta: float
@@ -61,13 +59,9 @@ class BestMultipliers(NamedTuple):
 class ConstraintSearch:
     """Grows a set of constraints until those left out are proved not to matter.
 
-    tol : the gap between epsilon and its lower bound, relative to ||theta~||, at which to end.
-    most : the largest number of constraints that may take part.
-    chosen : the K constraints that take part.
-    gram : the inner products of their gradients, (K, K).
-    values : their s at theta~, (K,).
-    multipliers : the best multipliers, (K,).
-    lower : the proved lower bound of epsilon over multipliers of all constraints.
+    tol, most : the relative gap at which to end; how many constraints may take part.
+    chosen, gram, values : those that take part, with their inner products and s at theta~.
+    multipliers, lower : the best ones, (K,); the proved lower bound of epsilon over all.
     """
 
     def __init__(self, problem: Problem, tol: float, most: int, display: Progress):
@@ -148,10 +142,7 @@ class ConstraintSearch:
             )
 
     def recompute(self) -> BestMultipliers:
-        """Recompute epsilon and delta by a backward pass, for the multipliers to report.
-
-        Negligible ones are set to 0; completeness is that of what is left.
-        """
+        """Epsilon, delta and completeness of the multipliers, negligible ones set to 0."""
         problem, p = self._problem, self.multipliers
         if not len(p):
             return BestMultipliers(problem.norm, 0.0, p, Completeness.OPEN)
@@ -214,11 +205,7 @@ class ConstraintSearch:
         )
 
     def _prefer_near(self) -> None:
-        """Use constraints near the margin only, where that gives the same epsilon.
-
-        Multipliers are not unique where theta~ is inside the cone of the gradients; those near the
-        margin give the smallest delta.
-        """
+        """Use constraints near the margin only, where that gives the same epsilon."""
         linear, p = self._problem.order * self.values, self.multipliers.cpu().numpy()
         value = 0.5 * p @ (self.gram @ p) - linear @ p
         for window in _MARGIN_WINDOWS:

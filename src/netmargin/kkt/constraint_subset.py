@@ -8,16 +8,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ConstraintSubset:
-    """A choice of K constraints.
+    """A choice of K constraints."""
 
-    samples : the sample n of each, (K,), int64.
-    classes : the class j of each, (K,), int64; -1 for a net with one output.
-    merit : a number by which constraints are preferred, the larger the better, (K,).
-    """
-
-    samples: Tensor
-    classes: Tensor
-    merit: Tensor
+    samples: Tensor  # n of each, (K,), int64
+    classes: Tensor  # j of each, (K,), int64; -1 for a net with one output
+    merit: Tensor  # by which constraints are preferred, the larger the better, (K,)
 
     def __len__(self) -> int:
         return len(self.samples)

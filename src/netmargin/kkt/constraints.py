@@ -43,13 +43,9 @@ class _CountedGradients(SampleGradients):
 
 
 class Constraints:
-    """All s_nj as functions of parameters of a net.
+    """All s_nj as functions of the parameters `names` of a float64 copy of a net.
 
     s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output.
-
-    scored : the n samples and the float64 copy of the net, whose parameters are moved about.
-    names : the parameters of which the constraints are functions.
-    batch_size : float64 samples per pass, twice as many in float32.
     """
 
     def __init__(self, scored: NetOnSamples, names: tuple[str, ...], batch_size: int = BATCH):
@@ -73,10 +69,7 @@ class Constraints:
 
     @cached_property
     def absent(self) -> Tensor:
-        """How many classes have the score minus infinity for each sample, (N,).
-
-        0 where the net with absolute weights overflows, as sums of theirs might, too.
-        """
+        """How many scores of each sample are minus infinity, (N,); 0 where sums may overflow."""
         sums = self.term_sizes()
         with torch.no_grad():
             given = self.scored.batches(self.batch_size)
@@ -102,11 +95,7 @@ class Constraints:
     def nearest(
         self, source: torch.Generator | None = None, samples: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The smallest s of every sample, and the size of its scores, (N,) each.
-
-        source : of random changes of all numbers, by which rounding is measured.
-        samples : of these only.
-        """
+        """The smallest s of each sample, and the size of its scores, changed at random, (N,)."""
         point = {n: change(p.detach(), source) for n, p in self._tensors.items()}
         found = []
         with torch.no_grad():
@@ -117,10 +106,9 @@ class Constraints:
         return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
 
     def term_sizes(self) -> Tensor:
-        """The sizes of the terms that the scores of every sample are summed of, (N,).
+        """The sizes of the terms that each sample's scores are summed of, (N,); 0 if unknown.
 
-        They are the scores of the net with absolute weights on absolute inputs, so that nothing
-        cancels; 0 where these are no numbers, which says nothing.
+        They are the scores of the net with absolute weights on absolute inputs: nothing cancels.
         """
         point = {}
         for name, p in self._tensors.items():
@@ -147,11 +135,10 @@ class Constraints:
         source: torch.Generator | None = None,
         samples: Tensor | None = None,
     ) -> Iterator[Slopes]:
-        """Yield s and the inner products <grad s, direction> in batches, computed in `dtype`.
+        """Yield s and <grad s, direction> in batches, computed in `dtype`.
 
-        float32 is quicker and good enough to choose constraints by. `source` is that of random
-        changes of all numbers, by which rounding is measured. Of processes that share the samples,
-        each has its own batches; `samples`, where given, are one batch that all of them have.
+        float32 is good enough to choose constraints by. `source` changes all numbers at random. Of
+        processes that share samples each has its own batches; all have those of given `samples`.
         """
 
         def cast(vector: Vector) -> Vector:
@@ -236,10 +223,7 @@ class Constraints:
         return StoredGradients(self._gradients, x, self._weights(chosen))
 
     def weighted_gradient(self, chosen: ConstraintSubset, multipliers: Tensor) -> Vector:
-        """Compute sum_k multipliers_k grad s_k, by backward passes.
-
-        Only samples with multipliers that are not 0 are evaluated.
-        """
+        """Compute sum_k multipliers_k grad s_k, by backward passes."""
         used = torch.nonzero(multipliers)[:, 0]
         cotangents = (multipliers[:, None] * self._weights(chosen))[used].split(self.batch_size)
         given = self.scored.batches(self.batch_size, chosen.samples[used])
@@ -250,8 +234,7 @@ class Constraints:
     def loss_gradient(self, weigh) -> Vector:
         """Compute the sum of weigh(gaps) grad s over all constraints.
 
-        weigh : maps a batch of gaps, (N, C) or (N, 1), to weights of that shape. Of processes that
-        share the samples, each weighs those of its own batches.
+        Of processes that share samples, each weighs the gaps, (N, C) or (N, 1), of its own batches.
         """
 
         def parts():

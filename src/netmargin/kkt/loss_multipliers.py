@@ -14,16 +14,11 @@ from .problem import Problem, inner_product, norm_of
 
 
 class LossMultipliers(NamedTuple):
-    """The multipliers of Lemma C.8, in numbers.
+    """The multipliers of Lemma C.8, in numbers."""
 
-    alignment : the cosine between theta and -grad(loss); NaN where the gradient is 0.
-    delta : the largest lambda (s - 1).
-    bound : the lemma's bound of delta, or None where its hypotheses fail.
-    """
-
-    alignment: float
-    delta: float
-    bound: float | None
+    alignment: float  # the cosine between theta and -grad(loss); NaN where the gradient is 0
+    delta: float  # the largest lambda (s - 1)
+    bound: float | None  # the lemma's bound of delta, or None where its hypotheses fail
 
 
 def measure_loss_multipliers(problem: Problem) -> LossMultipliers:

@@ -36,14 +36,10 @@ _TIE = 1e-9
 def multipliers(
     G: np.ndarray, c: np.ndarray, upper: np.ndarray | None = None, *, exact: bool = True
 ) -> np.ndarray:
-    """Minimize p'Gp / 2 - c'p over 0 <= p <= upper; return a minimizer, (K,).
+    """Minimize p'Gp / 2 - c'p over 0 <= p <= upper, G (K, K) singular or not; a minimizer, (K,).
 
     With G the inner products of vectors h_k and c_k = <b, h_k>, sum p_k h_k is the point of their
-    cone nearest to b.
-
-    G : a Gram matrix, (K, K), which may be singular.
-    upper : upper bounds, (K,), which may be infinite.
-    exact : go on to the accuracy of float64; else the result is accurate to about 1e-6.
+    cone nearest to b. `exact` goes on from about 1e-6 to the accuracy of float64.
     """
     limit = upper = np.full(len(c), np.inf) if upper is None else upper
     size = np.sqrt(np.maximum(np.diag(G), 0.0))
@@ -77,11 +73,7 @@ def _solve_cone_program(G: np.ndarray, c: np.ndarray, upper: np.ndarray) -> np.n
 
 
 def _improve(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Go on from p to the minimizer by an active-set method.
-
-    As many multipliers enter at once as are waiting; where that does not lower the objective, one
-    alone, and then twice as many each time.
-    """
+    """Go on from p to the minimizer by an active-set method."""
     free = (p > 0) & (p < upper)
     # A single multiplier at a time would take as many steps as there are constraints.
     block = len(c)
@@ -110,10 +102,7 @@ def _improve(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> 
 
 
 def _minimize_free(G, c, upper, p, free):
-    """Minimize over the free multipliers, with the others kept.
-
-    Those that reach a bound on the way there stay at it. Returns p and which are free in the end.
-    """
+    """Minimize over the free multipliers; those that reach a bound on the way stay at it."""
     while free.any():
         fixed = ~free
         target = _solve(G[np.ix_(free, free)], c[free] - G[np.ix_(free, fixed)] @ p[fixed])

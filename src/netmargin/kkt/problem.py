@@ -36,14 +36,10 @@ class Problem:
 
     It raises the errors that `certify` names.
 
-    constraints : the constraints, at theta~.
-    report : the margins of the net itself.
-    target : theta~, with 0 for parameters that the norm leaves out.
-    norm : ||theta~||.
-    order : L, over the parameters of the target.
+    constraints, report : the constraints, at theta~; the margins of the net itself.
+    target, norm, order : theta~, with 0 for what the norm leaves out; ||theta~||; L of the target.
     q_rounding : the share of q_min by which rounding may change the margins near it.
-    term_sizes : the sizes of the terms that the scores of every sample are summed of, up to one
-        factor, (N,).
+    term_sizes : the sizes of the terms of the scores of every sample, up to one factor, (N,).
     """
 
     def __init__(
@@ -99,11 +95,8 @@ class Problem:
         require_in_range(self.norm * self.norm, scored)
 
     def residual(self, multipliers: Tensor, combine: Callable[[Tensor], Vector]) -> Vector:
-        """theta~ minus the combination of gradients with these multipliers.
-
-        They are brought near 1 for it: of tiny inputs they are so large that their products with
-        weights would overflow.
-        """
+        """theta~ minus the combination of gradients with these multipliers."""
+        # Near 1: of tiny inputs they are so large that their products with weights would overflow.
         largest = multipliers.max().item()
         scale = 2.0 ** math.floor(math.log2(largest)) if largest > 0 else 1.0
         combination = combine(multipliers / scale)
@@ -111,10 +104,7 @@ class Problem:
 
 
 def _measure_rounding(constraints: Constraints, report: MarginReport, term_sizes: Tensor) -> float:
-    """The share of q_min by which rounding may change the margins near it.
-
-    Raises NotSeparatedError where that share is 1 or more: such a margin may as well be 0.
-    """
+    """The share of q_min by which rounding may change it; NotSeparatedError from 1 on."""
     sources, q_min = draw_changes(DRAWS), report.q_min
     once, sizes = (part.cpu() for part in constraints.nearest(sources[0]))
     spread, near = measure_spread(report.q, [once]), torch.argsort(report.q, stable=True)[:CLOSE]
@@ -168,10 +158,7 @@ def _explain_not_separated(report: MarginReport) -> str:
 
 
 def require_homogeneity(twin: nn.Module, homogeneity: Homogeneity, norm: str) -> None:
-    """Raise NotHomogeneousError where the net does not scale as the norm asks.
-
-    `homogeneity` is that of a report of margins, with stored statistics held fixed.
-    """
+    """Raise NotHomogeneousError where the net does not scale as the norm asks."""
     partial = ""
     if homogeneity.order is not None and homogeneity.order > 0 and not homogeneity.ignored:
         scaled = ", ".join(name for name, k in homogeneity.groups.items() if k > 0)

@@ -55,10 +55,7 @@ def measure_spread(values: Tensor, again: list[Tensor]) -> Tensor:
 
 
 def allow_for_rounding(spread: Tensor, sizes: Tensor | float) -> Tensor:
-    """Bound |computed - exact| of values by how much they changed.
-
-    sizes : of the largest numbers whose difference they are.
-    """
+    """Bound |computed - exact| of differences of numbers of `sizes`, by their changes."""
     errors = EPS * (_ALLOWANCE / _PART * spread + _LEAST_ROUNDINGS * sizes)
     return errors.nan_to_num(nan=0.0, posinf=torch.inf)  # where there is no constraint
 
@@ -69,18 +66,12 @@ def largest_share(spread: Tensor, scales: Tensor) -> float:
 
 
 class Reach(NamedTuple):
-    """How far rounding may raise the ratios of some samples.
+    """How far rounding may raise the ratios of some samples."""
 
-    samples : their numbers, (N,).
-    largest : the largest ratio of each, with what its own changes allow for, (N,).
-    scales : the largest size of the terms of a ratio of each, (N,).
-    share : the largest change relative to the sizes of the terms.
-    """
-
-    samples: Tensor
-    largest: Tensor
-    scales: Tensor
-    share: float
+    samples: Tensor  # their numbers, (N,)
+    largest: Tensor  # the largest ratio of each, with what its own changes allow for, (N,)
+    scales: Tensor  # the largest size of the terms of a ratio of each, (N,)
+    share: float  # the largest change relative to the sizes of the terms
 
     @classmethod
     def of(

@@ -13,28 +13,19 @@ Vector = dict[str, Tensor]
 
 
 class Slopes(NamedTuple):
-    """The slopes of a batch of constraints in a direction.
+    """The slopes of a batch of constraints in a direction."""
 
-    samples : the slice of samples that they belong to.
-    gaps : s, (N, C) with +infinity at j = y_n, or (N, 1).
-    slopes : the inner products <grad s, direction>, of that shape.
-    score_sizes, slope_sizes : the largest score of each sample, and slope of one, (N, 1).
-    """
-
-    samples: slice
-    gaps: Tensor
-    slopes: Tensor
-    score_sizes: Tensor
-    slope_sizes: Tensor
+    samples: slice  # that they belong to
+    gaps: Tensor  # s, (N, C) with +infinity at j = y_n, or (N, 1)
+    slopes: Tensor  # the inner products <grad s, direction>, of that shape
+    score_sizes: Tensor  # the largest score of each sample, (N, 1)
+    slope_sizes: Tensor  # the largest slope of one, (N, 1)
 
 
 def value_and_slope(
     outputs: Callable[[Vector], Tensor], point: Vector, moved: Vector
 ) -> tuple[Tensor, Tensor]:
-    """Compute outputs and their derivative along a direction.
-
-    Forward mode is used or, for operations without one such as weight norm, reverse mode twice.
-    """
+    """Outputs and their derivative along a direction, forward, or by reverse mode twice."""
     try:
         with torch.no_grad():
             value, slope, *_ = torch.func.jvp(outputs, (point,), (moved,))

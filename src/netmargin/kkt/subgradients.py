@@ -63,11 +63,9 @@ def within_radius(
     seed: int,
     display: Progress,
 ) -> tuple[float, Status]:
-    """Search for the smallest epsilon over gradients at points within radius ||theta~|| of theta~.
+    """The smallest epsilon over gradients within radius ||theta~||, and how the search ended.
 
-    It is attained, and infinite where Ctrl-C came before there was one; the status tells that.
-
-    chosen : the K constraints that took part at theta~, with `weights` as multipliers, (K,).
+    It is attained, and infinite where Ctrl-C came first. `weights`, (K,), are those of `chosen`.
     """
     constraints, centre = problem.constraints, problem.constraints.point
     values = constraints.values_of(chosen)
@@ -111,11 +109,7 @@ def within_radius(
 def kink_share(
     problem: Problem, chosen: ConstraintSubset, weights: torch.Tensor, radius: float
 ) -> float | None:
-    """Measure the share of pre-activations that a step of the radius can bring to their kink.
-
-    These are the inputs z of ReLUs on the samples with positive multipliers, with |z| at most
-    radius times the root mean square of their layer. None for a net without ReLUs.
-    """
+    """The share of inputs z of ReLUs with |z| at most radius times their layer's rms, or None."""
     near = total = 0
     samples = torch.unique(chosen.samples[weights > 0])
     for z in problem.constraints.preactivations(samples):
