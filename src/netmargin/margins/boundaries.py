@@ -35,11 +35,7 @@ class Boundaries(NamedTuple):
 def differentiable_scores(
     model: nn.Module, x: Any, layer: nn.Module | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The point in which to differentiate, a leaf (N, ...), and the scores (N, C) of it.
-
-    The point is the input, or the output of a layer that runs once. Raises DataError for inputs of
-    whole numbers without a layer, and ArgumentError for another layer.
-    """
+    """The inputs, or the output of a layer that runs once, as a leaf, and its scores (N, C)."""
     # The caller may have switched gradients off, and tensors made in inference mode have none.
     with torch.inference_mode(False), torch.enable_grad():
         if layer is None:
@@ -61,12 +57,7 @@ def differentiable_scores(
 def find_boundaries(
     point: Tensor, outputs: Tensor, y: Tensor, *, rivals: int | None = None
 ) -> Boundaries:
-    """Differentiate the score gaps of a batch: one backward pass for each rival class.
-
-    `point` and `outputs` are those of `differentiable_scores`, whose graph is freed. Of so many
-    rivals as are given, those with the smallest gaps come first; None is all of up to 20 classes,
-    and else ten.
-    """
+    """Differentiate the score gaps of a batch, those to the nearest `rivals` first."""
     with torch.inference_mode(False), torch.enable_grad():
         gaps, classes = _ordered_gaps(outputs, y.clone())
         some = _SOME_RIVALS if outputs.shape[1] > _ALL_RIVALS else _ALL_RIVALS
@@ -161,12 +152,9 @@ def _ratio(gaps: Tensor, sizes: Tensor) -> Tensor:
 
 
 def _headroom(next_gaps: Tensor, distances: Tensor, largest: Tensor) -> Tensor:
-    """How many times `largest` a gradient left out must be to bring its class nearer.
-
-    A class j left out has s_nj >= next_gap, so that s_nj / ||grad|| < d needs ||grad|| > next_gap /
-    d. Where a class left out has a larger score than the sample's own, nothing is known: 0.
-    """
+    """How many times `largest` a gradient left out must be to bring its class nearer."""
+    # A class j left out has s_nj >= next_gap: s_nj / ||grad|| < d needs ||grad|| > next_gap / d.
     needed = torch.where(distances > 0, next_gaps / (distances * largest), math.inf)
-    # All gradients seen are zero: any other comes nearer.
+    # A class left out may have the larger score; where all gradients are 0, any other is nearer.
     unknown = (next_gaps < 0) | (distances == math.inf)
     return torch.where(unknown, 0.0, needed)

@@ -151,11 +151,7 @@ def compare(
 def compare_reports(
     names: tuple[str, ...], training: list[MarginReport], held: list[MarginReport]
 ) -> Comparison:
-    """Compare nets that were measured on the same data, as `compare` does.
-
-    Reports are those on training data, and on held-out data, one for each net; of the latter there
-    may be none. Raises DataError where labels came in another order from net to net.
-    """
+    """Compare nets by their reports on training data, and on held-out data or none."""
     differences, z_intervals = _held_out_differences(names, held)
     return Comparison(
         names,

@@ -55,8 +55,7 @@ def difference_intervals(
 ) -> dict[tuple[int, int], Interval | None]:
     """The 95% interval of the difference of a number, for every pair of nets by their indices.
 
-    name : ERROR, Z, WEIGHTED_ERROR or INPUT. values : a number for every sample, (n,), net by net,
-    in one order of the samples. None where one of the two nets has no such number.
+    values : a number for every sample, (n,), net by net. None where a net has no such number.
     """
     pairs = list(combinations(range(len(values)), 2))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -77,11 +76,7 @@ def difference_intervals(
 
 
 def z_interval(q: np.ndarray) -> Interval | None:
-    """The 95% interval of one net's z by the jackknife; None where there is no z.
-
-    It covers 95% of data sets of normal margins; of margins with heavy tails fewer, see
-    docs/comparing.md.
-    """
+    """The 95% interval of one net's z by the jackknife; None where there is no z."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found, of_means = NUMBERS[Z]
         terms = np.stack(found(_without_scale(q)), axis=1)

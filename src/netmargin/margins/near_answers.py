@@ -14,10 +14,7 @@ Groups = Mapping[str, Collection[int | str]]
 
 
 class NearAnswers:
-    """What counts as nearly right: classes up to `within` apart, and those of one group.
-
-    groups : lists of classes, by their numbers or `names`. Raises ArgumentError.
-    """
+    """What counts as nearly right: classes up to `within` apart, and those of one group."""
 
     def __init__(self, within: Any, groups: Any, names: ClassNames):
         self._within = check_count("within", within, at_least=0, optional=True)

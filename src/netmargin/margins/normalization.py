@@ -15,10 +15,7 @@ from .quasi import log_quasi_norm
 
 
 def normalizing_homogeneity(homogeneity: Homogeneity) -> Homogeneity:
-    """The homogeneity that margins are normalized by: later biases are ignored if only they block.
-
-    Any other net keeps its own analysis, blockers included.
-    """
+    """The homogeneity that margins are normalized by: without later biases if only they block."""
     try:
         return homogeneity.ignoring_biases()
     except NotHomogeneousError:
@@ -34,11 +31,7 @@ class Norms(NamedTuple):
 
 
 def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
-    """Measure every norm of a net that its homogeneity allows.
-
-    Biases that block are ignored by all norms but the quasi one. Raises ModelError if all
-    parameters are zero, or some are NaN or infinite.
-    """
+    """Every norm that the homogeneity of a net allows; biases that block count in quasi alone."""
     homogeneity = normalizing_homogeneity(analysis)
     squares = _squares(model)
     counted = {name: s for name, s in squares.items() if name not in homogeneity.ignored}

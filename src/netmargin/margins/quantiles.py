@@ -35,10 +35,7 @@ def quantile_names(levels: Sequence[float] = LEVELS) -> list[str]:
 
 
 def class_table(values: Tensor, labels: Tensor, class_names: Sequence[str] | None = None):
-    """Quantiles of numbers class by class, as a pandas DataFrame with the columns n, 10%, 25%, 50%.
-
-    Numbers (n,) are without NaN; there is a row for each class that occurs among the labels (n,).
-    """
+    """Quantiles of numbers (n,) class by class, as a pandas DataFrame: n, 10%, 25%, 50%."""
     import pandas
 
     present = torch.unique(labels)

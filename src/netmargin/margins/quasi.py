@@ -14,10 +14,7 @@ _MOST_STEPS = 100
 def log_quasi_norm(
     squares: Mapping[str, float], homogeneity: Homogeneity
 ) -> tuple[float | None, str]:
-    """The a* by which quasi-homogeneous margins are divided, as e^{a*}; or None and the reason.
-
-    `MarginReport.margins` says what a* is. squares : ||theta_g||^2 by the name of the parameter.
-    """
+    """The a* of `MarginReport.margins`, from ||theta_g||^2 by name, or None and the reason."""
     exponents = homogeneity.quasi_exponents
     if not exponents:
         return None, homogeneity.quasi_reason

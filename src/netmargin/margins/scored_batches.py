@@ -27,16 +27,12 @@ Opened = TypeVar("Opened")
 
 
 class ScoredBatch(NamedTuple):
-    """A batch as the net scored it: margins `hard` and `soft` and `classes`, (N,) each.
+    """A batch as the net scored it."""
 
-    `point` is what the scores `outputs` (N, C) may be differentiated in, and `targets` are encoded
-    labels on their device.
-    """
-
-    point: Tensor
-    outputs: Tensor
-    targets: Tensor
-    hard: Tensor
+    point: Tensor  # what the scores may be differentiated in
+    outputs: Tensor  # the scores, (N, C)
+    targets: Tensor  # encoded labels, on their device
+    hard: Tensor  # margins, (N,)
     soft: Tensor
     classes: Tensor
 
@@ -56,11 +52,9 @@ def pass_over(
 ) -> tuple[list[Found], Opened, Doubt]:
     """What `compute` finds in every batch, what `begin` finds in the first, and doubts about it.
 
-    `score` maps inputs to a point and the scores of it, `begin` takes the first inputs and scores.
-    `faults` are those of the net where they are known: they are not warned of then.
-    `slopes` says whether scores are differentiated in the inputs. The net is in evaluation mode and
-    gradients are off. Of processes that share the samples each computes its own batches, and all
-    return the whole. `progress` is what is shown meanwhile.
+    `score` maps inputs to a point and the scores of it; `faults` of the net, where they are known,
+    are not warned of; `slopes` says whether scores are differentiated in the inputs. The net is in
+    evaluation mode, without gradients. Of processes that share samples, all return the whole.
     """
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
 

@@ -10,10 +10,7 @@ _BETWEEN = (nn.ReLU, nn.ReLU6, nn.Tanh, nn.Identity, nn.Dropout)
 
 
 def read_chain(model: nn.Module) -> tuple[list[Tensor], str]:
-    """Read copies of the matrices of a Sequential of linear layers and activations off a model.
-
-    Returns what the norm leaves out as well; for other nets no matrices, and the reason.
-    """
+    """Copies of the matrices of a Sequential of linear layers, and what the norm leaves out."""
     layers = _parts(model)
     for layer in layers:
         if type(layer) is nn.LeakyReLU and abs(layer.negative_slope) <= 1:
@@ -32,12 +29,9 @@ def read_chain(model: nn.Module) -> tuple[list[Tensor], str]:
 
 
 def log_spectral_norm(weights: list[Tensor]) -> float:
-    """The natural log of the spectral complexity of matrices, in float64.
+    """The log of prod_i ||W_i||_2 (sum_i (||W_i||_{2,1} / ||W_i||_2)^{2/3})^{3/2}, in float64.
 
-    The norm is prod_i ||W_i||_2 (sum_i (||W_i||_{2,1} / ||W_i||_2)^{2/3})^{3/2}, where ||W||_{2,1}
-    is the sum of the norms of the rows (one per unit).
-
-    Source: Bartlett, Foster and Telgarsky 2017, (1.2), with reference matrices 0.
+    ||W||_{2,1} sums the norms of the rows. Source: Bartlett, Foster and Telgarsky 2017, (1.2).
     """
     matrices = [weight.to("cpu", torch.float64) for weight in weights]
     norms = [_largest_singular_value(matrix) for matrix in matrices]

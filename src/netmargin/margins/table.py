@@ -59,10 +59,7 @@ class Margin(Record):
 
     @property
     def per_sample(self) -> Tensor | None:
-        """The normalized margin of each sample, float64 of shape (n,); None if it does not apply.
-
-        Beyond the range of float64 it is infinite, or 0.
-        """
+        """The normalized margin of each sample, float64 (n,), or infinite or 0; else None."""
         if not self.applies:
             return None
         q = self._numerators
@@ -75,10 +72,7 @@ class Margin(Record):
         return None if self.per_sample is None else quantiles(self.per_sample, levels)
 
     def by_class(self):
-        """Return a pandas DataFrame with one row per class: n and quantiles.
-
-        None where the normalization does not apply, or the classes are not known.
-        """
+        """Return a pandas DataFrame of n and quantiles per class, or None where there is none."""
         if self.per_sample is None or self.labels is None:
             return None
         return class_table(self.per_sample, self.labels, self.class_names)
@@ -137,10 +131,7 @@ class MarginTable(Mapping[str, Margin]):
         return pandas.DataFrame(rows, index=pandas.Index(self, name="margin"), columns=names)
 
     def to_dict(self) -> dict[str, dict]:
-        """Return the rows that apply as JSON-ready values: value, smoothed and quantiles.
-
-        Numbers that are not finite are None.
-        """
+        """Return value, smoothed and quantiles of the rows that apply, ready for JSON."""
         names = ("value", "smoothed", *quantile_names())
         rows = [(name, row, row.quantiles()) for name, row in self.items()]
         return json_ready(

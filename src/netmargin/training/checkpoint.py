@@ -42,10 +42,7 @@ def save(path: Path, state: dict) -> None:
 
 
 def to_bytes(extra: dict, path: Path) -> bytes:
-    """The extra states of modules as torch saves them, for a file.
-
-    Raises CheckpointError for those that could not be read without running code.
-    """
+    """Extra states of modules as torch saves them; CheckpointError where reading would run code."""
     buffer = io.BytesIO()
     try:
         torch.save(extra, buffer)
@@ -64,10 +61,7 @@ def from_bytes(content: bytes) -> dict:
 
 
 def load(path: Path) -> dict:
-    """Read a dict of tensors and plain values, onto the CPU.
-
-    Raises CheckpointError, also for anything that would need code to unpickle.
-    """
+    """Read a dict of tensors and plain values, onto the CPU. CheckpointError for any other file."""
     with explain_unreadable(path, "not a PyTorch file", Exception):  # of torch and zipfile
         names = [path.name]
         # Torch reads past a flipped bit without a word; a file of another format has no sums.

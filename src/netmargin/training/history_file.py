@@ -20,10 +20,7 @@ class HistoryFile:
         self._written, self._end, self._waiting = b"", 0, b""
 
     def begin(self, rows: list[dict]) -> None:
-        """Go on from these rows; rows of the file beyond them are cut off.
-
-        Raises CheckpointError where the folder cannot be written, or its history is of another run.
-        """
+        """Go on from these rows, and cut off others. CheckpointError if they are of another run."""
         make_folder(self.path.parent)
         content = "".join(map(json_line, rows)).encode()
         found = self.path.read_bytes() if self.path.exists() else b""

@@ -50,10 +50,7 @@ def make_state(tensors: dict[str, Any], like: dict, prefix: str = "") -> Ordered
 
 
 def restore_state(model: nn.Module, state: dict, *, strict: bool = True) -> Any:
-    """Let a module load a state, and put buffers beside it; what `load_state_dict` returns.
-
-    Raises what the module raises.
-    """
+    """Let a module load a state, and put buffers beside it; what `load_state_dict` returns."""
     own = model.state_dict()
     beside = {n: b for n, b in model.named_buffers() if n in state and n not in own}
     # What a module takes for its own state may change with it: it gets a copy.
@@ -68,10 +65,7 @@ def restore_state(model: nn.Module, state: dict, *, strict: bool = True) -> Any:
 
 
 def put_state(model: nn.Module, state: dict, path: str | Path, *, strict: bool = True) -> list[str]:
-    """Let a module load a state from a file; sentences about what only one of the two has.
-
-    Raises CheckpointError where it does not fit or is not finite; the module is as it was then.
-    """
+    """Let a module load a state from a file, or leave it; sentences on what only one has."""
     # Of tied weights a file may hold one: the others are the same memory.
     known = {n: t for n, t in tensors_of(model).items() if not is_lazy(t) and not t.is_meta}
     own = {name: memory_of(tensor) for name, tensor in known.items()}

@@ -46,10 +46,7 @@ class Randomness:
         self._before = self._read_plain_values()
 
     def undisturbed(self) -> AbstractContextManager[None]:
-        """Put all generators back after a block that reads the data and calls the model.
-
-        Objects with a state of their own are left alone: one may be in the middle of its pass.
-        """
+        """Put all generators back after a block; objects with state may be in mid-pass."""
         return undisturbed(self._generators.values())
 
     def state(self) -> dict:
@@ -60,10 +57,7 @@ class Randomness:
         }
 
     def restore(self, state: dict) -> None:
-        """Go on from a saved state.
-
-        Raises CheckpointError where the data hold other generators than those of the saved run.
-        """
+        """Go on from a saved state. Raises CheckpointError where other generators are there."""
         # All checks before the first change: a refused resume leaves every generator as it was.
         for kind, own in (("generators", self._generators), ("stateful", self._stateful)):
             if differing := sorted(set(state[kind]) ^ set(own)):

@@ -25,10 +25,7 @@ def descend(
     rate: float,
     shrinkage: float = 1.0,
 ) -> None:
-    """Take one step on the relative loss of a batch, for arguments as `relative_gradient` has them.
-
-    shrinkage : factor of the trained parameters before the step, 1 without weight decay.
-    """
+    """Take one step on the relative loss of a batch, from `shrinkage` times the parameters."""
     _differentiate(model, x, y, loss, log_scale)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -112,8 +109,6 @@ class _LogLoss(torch.autograd.Function):
 
 
 def initial_log_scale(loss: Loss, log_mean_loss: float, classes: int) -> float:
-    """The scale F before the first epoch: the log of log C, the loss of a net that knows nothing,
-    or that of the net's own mean loss if that is smaller.
-    """
+    """F before the first epoch: log of log C, of a net that knows nothing, or of its own mean."""
     # A loss whose slope grows with itself would overflow in steps relative to log C.
     return min(log_mean_loss, math.log(math.log(classes))) if loss.bounded_slope else log_mean_loss

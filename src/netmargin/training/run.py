@@ -103,10 +103,7 @@ class Run:
         self.save(now=True)
 
     def epoch(self, show) -> None:
-        """Train for one epoch, as often as it takes until the rule accepts it.
-
-        show : called with the number of the attempt before each. Raises DivergenceError.
-        """
+        """Train for one epoch, as often as its rule wants, calling `show` with each attempt."""
         attempts = 0
         while True:
             attempts += 1
@@ -211,10 +208,7 @@ class Run:
             return None
 
     def _keep(self, report: MarginReport, *, attempts: int, rate: float | None) -> None:
-        """Accept an epoch: write its row, and remember everything that a resumed run needs.
-
-        An interruption in between finds `kept` as it was, and `rewind` cuts the rest.
-        """
+        """Accept an epoch: write its row, and remember everything that a resumed run needs."""
         head = {
             "epoch": len(self.history),
             "attempts": attempts,
@@ -222,7 +216,8 @@ class Run:
             "relative_rate": rate,
         }
         self.history.rows.append(head | report.to_dict())
-        # On disk first: a checkpoint must not refer to a row that a crash could still lose.
+        # On disk first: a checkpoint must not refer to a row that a crash could still lose. An
+        # interruption in between finds `kept` as it was, and `rewind` cuts the rest.
         if self.files:
             self.files.history.append(self.history.rows[-1], report.q)
         self.kept = self._copy_state()

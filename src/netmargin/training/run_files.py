@@ -23,11 +23,7 @@ _TOLD_BY = (-3.0, -0.7, 0.4, 1.0, 2.5, 9.0, 40.0, 1000.0)
 
 
 class RunFiles:
-    """The files of a run: `history` takes every row; checkpoint.pt is replaced every few seconds.
-
-    The history is on disk before a checkpoint refers to it; what it holds beyond the checkpoint is
-    cut off on resume, because the resumed run writes the same rows again, bit for bit.
-    """
+    """The files of a run: every row goes to `history`; checkpoint.pt is replaced now and then."""
 
     def __init__(
         self, folder: Path, settings: dict, every_seconds: float, margins: SampleMargins | None
@@ -54,10 +50,7 @@ class RunFiles:
             yield
 
     def read(self, resume: str) -> dict | None:
-        """Read the saved state, or None if there is none. Raises CheckpointError.
-
-        resume : "never" refuses a folder that holds a run.
-        """
+        """The saved state, or None. CheckpointError for another run, or if `resume` is "never"."""
         if not self.checkpoint.exists():
             return None
         if resume == "never":

@@ -80,10 +80,7 @@ def fingerprint(data) -> str:
 def sample_margins(
     record_margins: bool, folder: Path | None, data: object, argument: str
 ) -> SampleMargins | None:
-    """The array for the margins of the samples, or None where none are to be recorded.
-
-    argument : what the caller calls the folder. Raises ArgumentError.
-    """
+    """The array for the margins of samples in the folder that `argument` names, or None."""
     if not check_flag("record_margins", record_margins):
         return None
     if folder is None:
@@ -105,10 +102,7 @@ def has_sample_margins(folder: Path) -> bool:
 
 
 def read_sample_margins(folder: Path) -> tuple[np.ndarray, str]:
-    """The margins that a run has recorded, shape (rows, N), and the digest of its data.
-
-    The first row is from before training. Raises CheckpointError.
-    """
+    """The margins that a run recorded, (rows, N), first from before training; and a digest."""
     path = next(Path(folder).glob(_NAME.format("*")), None)
     if path is None:
         raise CheckpointError(
