@@ -56,10 +56,6 @@ class Watch:
         `netmargin page` reads both. Without one nothing is kept on disk.
     every : int, default 1
         Measure at every so many calls of `step`.
-    loss : Loss, str, torch.nn.Module or None, default None
-        The loss whose log and smoothed margins the rows hold, as for `measure`.
-    batch_size : int, default 200
-        Samples per forward pass where `data` is a pair.
     record_margins : bool, default False
         Whether the margin of every watched sample is kept in the folder every time, for
         `nm.label_errors(data, run=folder)`. The data must be a pair (X, y) then, and all the
@@ -67,8 +63,8 @@ class Watch:
     state : dict or None, default None
         What `state_dict` gave when the run was saved, to go on from it: later rows of the folder
         are cut off, as the resumed run makes them again.
-    scores : str, int, tuple, function or None, default None
-        Which output of a net is its scores, as for `measure`.
+    loss, batch_size, scores : optional
+        As for `measure`.
 
     Attributes
     ----------

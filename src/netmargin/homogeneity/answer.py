@@ -62,10 +62,9 @@ class Homogeneity(Record):
         The biases that `ignoring_biases` left out.
     deviation : float or None
         The largest relative miss of the net as it is, with the biases of `ignored` at 0, where all
-        parameters of `groups` are halved, which makes its epsilons weigh most; with casts also
-        where they are doubled, and at independent factors between. Without epsilons and casts it is
-        the miss at independent factors from 1/100 to 100: rounding. It is measured in float64; for
-        large nets with epsilons in float32, whose rounding (about 1e-6) it includes. At most 0.01,
+        parameters of `groups` are halved, which makes its epsilons weigh most (with casts doubled,
+        too, and at factors between; without both at factors from 1/100 to 100). It includes the
+        rounding of float64, of large nets with epsilons that of float32, about 1e-6. At most 0.01,
         or the net is not called homogeneous. None where there is no order.
     samples : int
         The number of samples on which `deviation` was measured.
@@ -131,22 +130,9 @@ class Homogeneity(Record):
         return describe_fixed_statistics(layers) if layers else ""
 
     def require_order(self, model: "nn.Module") -> Exponent:
-        """Return the order of `model` as it is, or raise an error that says why there is none.
+        """Return the order L of the net that was analysed in all its parameters, as it is.
 
-        Parameters
-        ----------
-        model : torch.nn.Module
-            The net that was analysed.
-
-        Returns
-        -------
-        int or Fraction
-            The order L in all parameters.
-
-        Raises
-        ------
-        NotHomogeneousError
-            Some module blocks homogeneity, or a bias that was ignored is not 0.
+        Raises NotHomogeneousError where a module blocks, or a bias that was ignored is not 0.
         """
         if self.statistics_sentence:
             raise NotHomogeneousError(self.statistics_sentence)
@@ -186,17 +172,8 @@ class Homogeneity(Record):
         scores : str, int, tuple, function or None, default None
             Which output of a net is its scores, as for `measure`.
 
-        Returns
-        -------
-        ScalingCheck
-            The misses found.
-
-        Raises
-        ------
-        NotHomogeneousError
-            There is no exponent to check.
-        ArgumentError
-            The model has other parameters than the net that was analysed.
+        Raises NotHomogeneousError where there is no exponent to check, and ArgumentError for a
+        model with other parameters.
         """
         check_flag("range", range)
         check_seed(seed)
@@ -224,17 +201,9 @@ class Homogeneity(Record):
 
     def ignoring_biases(self) -> "Homogeneity":
         """Return the answer for the same net without the biases that block homogeneity, as Lyu and
-        Li (2019, Appendix J.1) measure margins.
+        Li (2019, Appendix J.1) measure margins; this one where none does.
 
-        Returns
-        -------
-        Homogeneity
-            An answer with `ignored` biases, or this one where no bias blocks.
-
-        Raises
-        ------
-        NotHomogeneousError
-            A module other than a bias is in the way.
+        Raises NotHomogeneousError where a module other than a bias is in the way.
         """
         if self.whole:
             return self

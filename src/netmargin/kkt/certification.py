@@ -64,8 +64,7 @@ def certify(
         A net that classifies all samples correctly, homogeneous in the sense that `norm` asks for.
         It is not changed; a float64 copy of it is evaluated, in evaluation mode.
     data : pair (X, y), or iterable of (x, y) batches
-        Inputs of shape (n, ...) and n labels; batches are read once and held in memory. Inputs by
-        name, such as a dict with `labels`, are read as well: see docs/inputs.md.
+        Inputs and labels, as for `measure`; batches are read once and held in memory.
     norm : {"global", "layers", "partial"}, default "global"
         "global" is the norm of all parameters. "layers" is the product of layer norms instead, or
         (P) after the layers of a multi-homogeneous net are rescaled to ||W_i||^2 proportional to

@@ -72,14 +72,9 @@ def tangent_svm(
         A net that classifies all samples correctly, homogeneous in the sense that `norm` asks for.
         It is not changed.
     data : pair (X, y), or iterable of (x, y) batches
-        Inputs of shape (n, ...) and n labels; batches are read once and held in memory. Inputs by
-        name, such as a dict with `labels`, are read as well: see docs/inputs.md.
-    norm : {"global", "layers", "partial"}, default "global"
-        The norm of the max-margin problem, as for `certify`.
-    max_constraints : int, default 2000
-        The number of constraints that take part; memory and time grow with its square.
-    scores : str, int, tuple, function or None, default None
-        Which output of a net is its scores, as for `measure`.
+        Inputs and labels, as for `measure`; batches are read once and held in memory.
+    norm, max_constraints, scores : optional
+        As for `certify`.
 
     Returns
     -------
@@ -90,14 +85,8 @@ def tangent_svm(
     ------
     NotSeparatedError
         Some margin is not positive.
-    NotHomogeneousError
-        The net is not homogeneous in the sense that `norm` asks for.
-    DataError
-        The data cannot be used, as in `measure`.
-    ModelError
-        The model cannot be used, as in `certify`.
-    ArgumentError
-        Another argument cannot be used.
+    NotHomogeneousError, DataError, ModelError, ArgumentError
+        The net, the data or another argument cannot be used, as in `certify`.
 
     Examples
     --------

@@ -43,12 +43,12 @@ def compare(
     data: Data,
     heldout: Data | None = None,
     *,
+    input_margins: bool = True,
+    progress: bool = True,
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
-    input_margins: bool = True,
     rivals: int | None = None,
     class_names: Sequence[str] | None = None,
-    progress: bool = True,
     within: int | None = None,
     groups: Groups | None = None,
     scores: Choice | None = None,
@@ -71,24 +71,15 @@ def compare(
     models : dict of str to nn.Module, or list of them
         At least two nets. For checkpoints load each into a net of its own.
     data : tuple (X, y), or iterable of (x, y)
-        The training data, as for `measure`; an iterable must yield the same order each time. Inputs
-        by name, such as a dict with `labels`, are read as well: see docs/inputs.md.
+        The training data, as for `measure`; an iterable must yield the same order each time.
     heldout : tuple (X, y), iterable of (x, y), or None, default None
         Labelled data that no net was trained on, 200 samples or more.
-    loss : Loss, str, torch criterion or None, default None
-        As for `measure`.
-    batch_size : int, default 200
-        Samples per pass when data is a pair.
     input_margins : bool, default True
         Whether input margins are measured on the training data. Nets of token numbers have none.
-    rivals : int or None, default None
-        How many classes these look at, as for `nm.input_margins`: ten where there are over 20.
-    class_names : sequence of str or None, default None
-        Names of the classes for the tables of each net's report, as for `measure`.
     progress : bool, default True
         Whether to show which net is measured, as they come.
-    within, groups, scores : optional
-        Which answers are nearly right, and which output of a net is its scores, as for `measure`.
+    loss, batch_size, rivals, class_names, within, groups, scores : optional
+        As for `measure`.
 
     Returns
     -------

@@ -149,9 +149,9 @@ def input_margins(
     *,
     layer: nn.Module | None = None,
     rivals: int | None = None,
+    progress: bool = True,
     batch_size: int = 100,
     class_names: Sequence[str] | None = None,
-    progress: bool = True,
     scores: Choice | None = None,
 ) -> InputMargins:
     """Measure how far each input is from the decision boundary, to first order.
@@ -169,8 +169,7 @@ def input_margins(
         A net that returns scores of shape (N,), (N, 1) (binary) or (N, C), by operations that torch
         can differentiate.
     data : tuple (X, y), or iterable of (x, y)
-        Samples and labels, as for `measure`; streamed batch by batch. Inputs by name, such as a
-        dict with `labels`, are read as well: see docs/inputs.md.
+        Samples and labels, as for `measure`; streamed batch by batch.
     layer : nn.Module or None, default None
         A module of the model, in whose output distances are measured in place of the input. Models
         of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.
@@ -179,14 +178,10 @@ def input_margins(
         up to 20 classes, and 10 of more. With 1,000 classes these take a hundredth of the time, and
         d_n can only be too large: `headroom` says how large gradients that were left out must be to
         make it smaller.
-    batch_size : int, default 100
-        Samples per pass when data is a pair.
-    class_names : sequence of str or None, default None
-        Names of the classes for tables, as for `measure`.
     progress : bool, default True
         Whether to show batches and time left as they come.
-    scores : str, int, tuple, function or None, default None
-        Which output of a net is its scores, as for `measure`.
+    batch_size, class_names, scores : optional
+        As for `measure`.
 
     Returns
     -------

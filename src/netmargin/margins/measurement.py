@@ -69,18 +69,14 @@ def measure(
     input_margins : bool or InputMargins, default False
         Whether distances to the decision boundary are measured as well, with one backward pass per
         class and batch; or what `nm.input_margins` found for the same data, where it needs options.
-    rivals : int or None, default None
-        How many classes distances look at, as for `nm.input_margins`: ten where there are over 20.
-    statistics : {"follow", "fixed"}, default "follow"
-        Whether the statistics that BatchNorm stores follow the parameters, as `analyse` takes it.
+    rivals, statistics : optional
+        As for `nm.input_margins`, how many classes distances look at; as for `nm.analyse`.
     class_names : sequence of str or None, default None
         Names of the classes in the order of the class indices (of two classes, that of label -1 or
         0 first), which tables and summaries show in place of numbers.
-    within : int or None, default None
-        Of ordered classes, how many an answer may be off and be nearly right: the report has the
-        share of such answers, too, beside those that are right.
-    groups : dict of str to list, or None, default None
-        Classes, by numbers or names, that are nearly right for each other, in lists by a name.
+    within, groups : int and dict of str to list, or None, default None
+        How many classes an answer may be off, and lists of classes, by numbers or names, that are
+        nearly right for each other: the report has the share of such answers, too.
     scores : str, int, tuple, function or None, default None
         Which output of a net is its scores, where it returns several: a key or an index, a tuple of
         these, or a function of what it returns. By default the names, shapes and labels decide.
@@ -106,9 +102,7 @@ def measure(
 
     Notes
     -----
-    A model is measured with a warning if it draws random numbers in evaluation mode, if a few
-    samples get other scores alone than in their batch, if it computes with weights that are none of
-    its parameters, or if it ends in a softmax or a sigmoid.
+    Models whose margins mean little are measured with the `warning` of `MarginReport`.
 
     Examples
     --------

@@ -51,7 +51,6 @@ def train(
     *,
     until: StoppingRule | Sequence[StoppingRule] = Epochs(100),
     lr: LearningRate | float | None = None,
-    loss: Loss | str | nn.Module | None = None,
     batch_size: int | None = 100,
     seed: int = 0,
     checkpoint_dir: str | Path | None = None,
@@ -59,6 +58,7 @@ def train(
     resume: str = "auto",
     record_margins: bool = False,
     progress: bool = True,
+    loss: Loss | str | nn.Module | None = None,
     scores: Choice | None = None,
 ) -> History:
     """Train a net in place and get its margins after every epoch, also at losses of 1e-800.
@@ -86,9 +86,6 @@ def train(
         When to stop; of several rules, the first one reached ends the run.
     lr : LearningRate or float, optional
         `LossBasedLR()` by default; a number is a constant rate.
-    loss : Loss, str or torch.nn.Module, optional
-        Cross-entropy by default, for one output the logistic loss; a `Loss`, its name, or
-        torch.nn.CrossEntropyLoss().
     batch_size : int or None, default 100
         Samples per step where `data` is a pair; None for full batch.
     seed : int, default 0
@@ -105,8 +102,8 @@ def train(
         for `nm.label_errors(data, run=folder)`. Takes a `checkpoint_dir`, and data that are a pair.
     progress : bool, default True
         Whether to show loss, margin and time left as they come.
-    scores : str, int, tuple, function or None, default None
-        Which output of a net is its scores, as for `measure`.
+    loss, scores : optional
+        As for `measure`.
 
     Returns
     -------

@@ -72,9 +72,7 @@ class RelativeLoss(nn.Module):
     DivergenceError
         If a batch's loss is so far above e^F that the quotient overflows float64. If the loss
         jumps: `rescale()` finds a mean loss above half of that of a net that knows nothing (log C),
-        and more than ten times as large as after an earlier epoch, each mean within three standard
-        errors. A single batch, or a rise while the data are still fitted, is noise of SGD and no
-        jump; `rescale(log_mean_loss)` sets F and forgets earlier epochs.
+        and more than ten times that after an earlier epoch, each mean within three standard errors.
 
     Notes
     -----
