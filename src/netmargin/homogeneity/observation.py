@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from ..core.devices import draw_normal
+
 _DECADES = 6.0
 """Decades on both sides of 1 at which an exponent is confirmed: one operation is cheap to run, and
 what saturates or holds a small number shows far from 1 ...
@@ -106,12 +108,4 @@ def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
 
 def _generic(value: Tensor, seed: int) -> Tensor:
     """Draw positive numbers around 1 in the shape of the value."""
-    return (
-        torch.rand(
-            value.shape,
-            generator=torch.Generator().manual_seed(seed),
-            dtype=torch.float64,
-            device="cpu",
-        ).to(value.device)
-        + 0.5
-    )
+    return draw_normal(value.double(), torch.Generator().manual_seed(seed)).exp()

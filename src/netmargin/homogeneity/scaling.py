@@ -127,27 +127,14 @@ class ScalingProbe:
         miss = difference / size if size > 0 else math.inf
         return miss if math.isfinite(miss) else math.inf
 
-    def follows(
-        self,
-        scaling: Mapping[str, Fraction | int],
-        exponent: Fraction | int,
-        *,
-        factors: Sequence[float] = FACTORS,
-    ) -> bool:
-        """Whether c^{scaling[p]} for each p makes the outputs c^exponent times larger, at all c."""
-        misses = (
-            self.miss({n: c ** float(s) for n, s in scaling.items()}, c ** float(exponent))
-            for c in factors
-        )
-        return all(miss <= TOLERANCE for miss in misses)
-
     def exponent(self, names: Iterable[str]) -> Fraction | None:
         """The k of outputs(c theta) = c^k outputs(theta) where these names are scaled, or None."""
         names = list(names)
         k = read_exponent(self._at_one, self.outputs(dict.fromkeys(names, 2.0)))
         if k is None or abs(k) >= _LARGEST_EXPONENT:
             return None
-        return k if self.follows(dict.fromkeys(names, 1), k, factors=(2.0, *WIDE)) else None
+        misses = (self.miss(dict.fromkeys(names, c), c ** float(k)) for c in (2.0, *WIDE))
+        return k if all(miss <= TOLERANCE for miss in misses) else None
 
 
 def generic_inputs(x):

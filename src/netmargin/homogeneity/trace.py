@@ -15,36 +15,23 @@ class Trace:
     """The degrees of all values met so far, and the constraints that their operations impose.
 
     Rules read and write it. Views share storage with what they view, so a degree belongs to a
-    storage.
-
-    model : the net, whose parameters have degree 1 in themselves.
-    x : the inputs of the pass, which do not scale.
-    buffers : the buffers that may follow the parameters, as the pass meets them.
-    constraints : the conditions that a scaling must satisfy.
-    blind : sentences that say where a number meets a value that could not be followed.
-    statistics : how the stored statistics follow the parameters: buffer -> its degree.
-    epsilons : the guards met, in order, which are neglected at first.
-    casts : sentences that say where values that scale are rounded to a half-precision type.
-    observed : sentences about operations without a rule, whose exponents were observed.
-    numbers : how many numbers the pass computed: a measure of its cost.
-    strange : weights that are no parameters of the net.
-    escaped : the first value that scales and left the graph, of which nothing further is known.
-    read_outside : storages that Python read, and may have branched on.
+    storage. `model` is the net, whose parameters have degree 1 in themselves; `x` the inputs, which
+    do not scale; `buffers` those that may follow the parameters, as the pass meets them.
     """
 
     def __init__(self, model: nn.Module, x, buffers: Mapping[str, Tensor]):
         self.path = ModulePath()
-        self.constraints: list[Constraint] = []
-        self.statistics: dict[str, Degree] = {}
+        self.constraints: list[Constraint] = []  # that a scaling must satisfy
+        self.statistics: dict[str, Degree] = {}  # how the stored statistics follow
         # Dicts without values are sets that keep their order, so that answers are reproducible.
-        self.blind: dict[str, None] = {}
-        self.epsilons: dict[Epsilon, None] = {}
-        self.casts: dict[str, None] = {}
-        self.observed: dict[str, None] = {}
-        self.numbers = 0
-        self.strange: list[Tensor] = []
-        self.escaped: Unknown | None = None
-        self.read_outside: set[int] = set()
+        self.blind: dict[str, None] = {}  # where a number meets what could not be followed
+        self.epsilons: dict[Epsilon, None] = {}  # the guards met, which are neglected at first
+        self.casts: dict[str, None] = {}  # where what scales is rounded to half precision
+        self.observed: dict[str, None] = {}  # operations whose exponents were observed
+        self.numbers = 0  # that the pass computed: a measure of its cost
+        self.strange: list[Tensor] = []  # weights that are no parameters of the net
+        self.escaped: Unknown | None = None  # the first value that scales and left the graph
+        self.read_outside: set[int] = set()  # storages that Python read, and may branch on
         self.added_epsilon: float | None = None
         self.degrees: dict[int, AnyDegree] = {}
         self._types = {name: type(module).__name__ for name, module in model.named_modules()}

@@ -139,19 +139,14 @@ def certify(
             with Progress(progress and writes_for_all(), "certify") as display:
                 search = ConstraintSearch(problem, tol, max_constraints, display)
                 status = search.run()
-            found = search.recompute()
-            radius_epsilon, share = found.epsilon, None
-            if radius > 0 and status is not Status.INTERRUPTED:
-                with Progress(progress and writes_for_all(), "certify") as display:
+                found = search.recompute()
+                radius_epsilon, share = found.epsilon, None
+                if radius > 0 and status is not Status.INTERRUPTED:
+                    chosen, first = search.chosen, search.multipliers
                     radius_epsilon, status = within_radius(
-                        problem,
-                        search.chosen,
-                        search.multipliers,
-                        radius=radius,
-                        seed=seed,
-                        display=display,
+                        problem, chosen, first, radius=radius, seed=seed, display=display
                     )
-                share = kink_share(problem, search.chosen, found.multipliers, radius)
+                    share = kink_share(problem, chosen, found.multipliers, radius)
     order = torch.argsort(found.multipliers, descending=True, stable=True)
     order = order[found.multipliers[order] > 0]
     return KKTCertificate(

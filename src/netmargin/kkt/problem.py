@@ -117,9 +117,8 @@ def _measure_rounding(constraints: Constraints, report: MarginReport, term_sizes
     if error >= q_min:
         raise NotSeparatedError(
             f"The smallest margin, {q_min:.3g} of sample {int(report.q.argmin())}, is not told"
-            f" apart from 0: the rounding of float64 may change it by {error:.3g}. Inputs that"
-            " are large beside their differences lose digits: centre them before training, or"
-            " leave these samples out."
+            f" apart from 0: the rounding of float64 may change it by {error:.3g}. Centre inputs"
+            " that are large beside their differences before training, or leave these samples out."
         )
     return error / q_min
 
@@ -129,10 +128,8 @@ def require_in_range(squares: float, scored: NetOnSamples) -> None:
     if not 0 < squares < math.inf:
         largest = max(part.abs().max().item() for part in tensors_of(scored.x))
         raise DataError(
-            "The inputs are too small or too large for float64: squared lengths of the weights at"
-            " margin 1, or of gradients, underflow or overflow. The largest input is"
-            f" {largest:.3g}; multiply all inputs by one number that brings it"
-            " near 1."
+            "The inputs are too small or too large for float64, which does not hold squared lengths"
+            f" of weights or gradients. Divide all inputs by the largest, {largest:.3g}."
         )
 
 

@@ -23,10 +23,8 @@ class Margin(Record):
 
     Attributes
     ----------
-    name : str
-        Its name in the table.
-    formula : str
-        What is divided by what.
+    name, formula : str
+        Its name in the table, and what is divided by what.
     value : float or None
         The smallest normalized margin; for input margins the 25% quantile. None where the
         normalization does not apply.
@@ -34,10 +32,8 @@ class Margin(Record):
         The smoothed margin l^{-1}(summed loss) in the same normalization, where there is one.
     note : str
         Why it does not apply, or what it leaves out; "" otherwise.
-    labels : Tensor, shape (n,), int64, or None
-        The classes of the samples, where they are known.
-    class_names : tuple of str or None
-        The names of the classes, where they were given; tables show them in place of numbers.
+    labels, class_names : as in `MarginReport`
+        The classes of the samples, (n,), and the names of classes, where they are known.
     """
 
     name: str

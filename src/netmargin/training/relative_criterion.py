@@ -38,11 +38,8 @@ class RelativeLoss(nn.Module):
     on this loss is a step on the mean loss with a rate e^-F times larger, which is how losses get
     that small.
 
-    These gradients do not vanish as the data are fitted: they are those of the log of the loss,
-    whose curvature grows like (log 1/loss)^(2 - 2/k) in a net whose scores grow like the k-th power
-    of its weights. So the rate of SGD has to shrink by that factor: a constant rate is for linear
-    nets (k = 1), and wrecks others as soon as they fit. `torch.optim.Adam` at 1e-3, whose steps do
-    not grow with the gradient, needs no such rule; docs/training-loops.md shows both.
+    These gradients do not vanish as the data are fitted, so that a constant rate of SGD wrecks nets
+    that are not linear. Take `torch.optim.Adam` at 1e-3, or the rate of docs/training-loops.md.
 
     Values and gradients are computed in float64 from the scores as they are; the gradient is
     returned in the type of the scores. Only batches in training mode count for the next scale; what
@@ -70,9 +67,8 @@ class RelativeLoss(nn.Module):
     NonFiniteOutputError
         If scores are NaN or infinite.
     DivergenceError
-        If a batch's loss is so far above e^F that the quotient overflows float64. If the loss
-        jumps: `rescale()` finds a mean loss above half of that of a net that knows nothing (log C),
-        and more than ten times that after an earlier epoch, each mean within three standard errors.
+        If a batch's loss is so far above e^F that the quotient overflows float64; if `rescale()`
+        finds that the mean loss has jumped, as docs/training-loops.md says.
 
     Notes
     -----
@@ -146,9 +142,8 @@ class RelativeLoss(nn.Module):
             self.log_scale, self._epoch = scale, _add([self._epoch, batch])
         if logspace.scaled_ratio(1.0, scale - self.log_loss) == math.inf:
             raise DivergenceError(
-                f"The loss of this batch is e^{self.log_loss:.6g}, and the scale e^"
-                f"{scale:.6g}: their quotient overflows. The steps are too long: lower"
-                " the rate, or call rescale() more often."
+                f"The loss of this batch, e^{self.log_loss:.6g}, over the scale, e^{scale:.6g},"
+                " overflows. The steps are too long: lower the rate, or call rescale() more often."
             )
         return torch.exp(log_mean - scale)
 
@@ -180,19 +175,17 @@ class RelativeLoss(nn.Module):
         variance = max(math.exp(min(log_mean_square - 2 * log_mean, math.log(n))) - 1, 0.0)
         error = _DEVIATIONS * math.sqrt(variance / n)
         assert self._labels is not None  # there were batches
-        unknown = torch.tensor(
-            [-math.log(max(self._labels.outputs, 2) - 1)], dtype=torch.float64, device="cpu"
-        )
+        unknown = self.loss.log_sum([-math.log(max(self._labels.outputs, 2) - 1)])
         if (
             error < 1
             and log_mean + math.log1p(-error) > self._lowest + _TENFOLD
-            and log_mean > self.loss.log_sum(unknown) - math.log(2)
+            and log_mean > unknown - math.log(2)
         ):
             raise DivergenceError(
                 f"The mean loss jumped to {math.exp(min(log_mean, 700)):.3g}: that of an earlier"
                 f" epoch was e^{self._lowest:.4g} at most, and a net that knows nothing has"
-                f" {math.exp(self.loss.log_sum(unknown)):.3g}. The steps are too long: lower the"
-                " rate as the loss falls, or take torch.optim.Adam at 1e-3."
+                f" {math.exp(unknown):.3g}. The steps are too long: lower the rate as the loss"
+                " falls, or take torch.optim.Adam at 1e-3."
             )
         self._lowest = min(self._lowest, log_mean + math.log1p(error))
         return log_mean
