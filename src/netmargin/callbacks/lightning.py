@@ -42,12 +42,8 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     watch : Watch
         The watch, once training has begun, with its `history`.
 
-    Raises
-    ------
-    MissingLibraryError
-        Lightning is not installed.
-    ArgumentError
-        An argument cannot be used. What `Watch` raises comes when training begins.
+    Raises MissingLibraryError where Lightning is not installed, ArgumentError for other arguments;
+    what `Watch` raises comes when training begins.
     """
 
     def __init__(

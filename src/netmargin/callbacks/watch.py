@@ -36,13 +36,10 @@ take longer to digest than a tenth of their samples to score on a GPU.
 class Watch:
     """Margins of a net while any loop trains it: one row of a history per measurement.
 
-    A measurement is `nm.measure` on the watched data. It changes nothing: modes, gradients and
-    random generators are as before, so that the run is the same with and without a watch. The net
-    is analysed once, and again when its modules or parameters have changed.
-
-    The first measurement is taken here, so that a model or data that cannot be measured raise at
-    once. A later one that fails gives one warning, and training goes on. In a distributed run the
-    first process measures all of the data and writes; the others do nothing.
+    A measurement is `nm.measure` on the watched data. It changes nothing: the run is the same with
+    and without a watch. The first one is taken here, so that a model or data that cannot be
+    measured raise at once. A later one that fails gives one warning, and training goes on. In a
+    distributed run the first process measures all of the data and writes.
 
     Parameters
     ----------

@@ -41,10 +41,8 @@ def analyse(
     A net is homogeneous of order L if Phi(c theta; x) = c^L Phi(theta; x) for all c > 0. The rules
     of all operations are applied in one forward pass on a few samples of `x`, in the mode that the
     model is in, and a numerical check in float64 confirms the exponents. Where an operation has no
-    rule, the answer rests on that check only, and says so.
-
-    The small numbers that guard roots and quotients (the eps of normalization layers) are neglected
-    where the outputs miss the exponents by at most 1%: the answer's `deviation` is by how much.
+    rule, the answer rests on that check only, and says so. Small numbers that guard roots and
+    quotients (eps) are neglected where the outputs miss the exponents by at most 1%.
 
     Parameters
     ----------
@@ -52,10 +50,8 @@ def analyse(
         A module that maps one tensor (or one tuple of tensors) to one tensor of scores. It is not
         changed.
     x : array_like or tensor of shape (n, ...), tuple of them, or data as `measure` takes them
-        A batch of inputs, on any device and in any floating dtype; a few samples suffice. Inputs by
-        name are a dict, with labels or without: see docs/inputs.md. Of a pair (X, y) with labels y,
-        and of a loader, the first inputs are used; another tuple holds the inputs of a net that
-        takes a tuple.
+        A batch of inputs; a few samples suffice. Of a pair (X, y) with labels y, and of a loader,
+        the first are used; another tuple holds the inputs of a net that takes a tuple.
     statistics : {"follow", "fixed"}, default "follow"
         Whether the means and variances that BatchNorm stores, and uses in evaluation mode, follow
         the parameters as if they were estimated again (a mean scales like its signal, a variance

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 class Homogeneity(Record):
     """An answer to how the outputs of a net scale with its parameters, from `analyse`.
 
-    Phi(c theta) = c^L Phi(theta) for c > 0 is homogeneity of order L. An answer holds no model and
-    no data.
-
     Attributes
     ----------
     kind : Kind
@@ -56,10 +53,8 @@ class Homogeneity(Record):
         such as weights before a normalization; the others are as even as they can be.
     quasi_reason : str
         Why there are no such exponents, in a sentence; "" where there are.
-    notes : tuple of str
-        Sentences on what the answer rests on, or leaves out.
-    ignored : tuple of str
-        The biases that `ignoring_biases` left out.
+    notes, ignored : tuple of str
+        What the answer rests on, or leaves out; the biases that `ignoring_biases` left out.
     deviation : float or None
         The largest relative miss of the net as it is, with the biases of `ignored` at 0, where all
         parameters of `groups` are halved, which makes its epsilons weigh most (with casts doubled,
@@ -68,19 +63,16 @@ class Homogeneity(Record):
         or the net is not called homogeneous. None where there is no order.
     samples : int
         The number of samples on which `deviation` was measured.
-    epsilons : tuple of Epsilon
-        The small numbers that the exponents of `groups` neglect.
-    guards : tuple of Epsilon
-        All small numbers that guard a root or a quotient of what scales, those that only
-        `quasi_exponents` neglects included.
+    epsilons, guards : tuple of Epsilon
+        The small numbers that the exponents of `groups` neglect, and those of `quasi_exponents`,
+        too: they guard a root or a quotient of what scales.
     warning : str
         What makes margins of the net meaningless, or "": weights that are none of its parameters;
         samples that see each other in evaluation mode.
     casts : tuple of str
         The places where the forward pass rounds to half precision.
     statistics : dict of str to Degree
-        The stored statistics that follow the parameters: buffer -> the exponents with which they
-        do. Empty where none are stored, and where `analyse` was told that they are fixed.
+        The stored statistics that follow the parameters: buffer -> their exponents.
 
     Source: Lyu and Li 2019, (A2), Section 4.4; two-homogeneity 2024, Section 3.4.
     """

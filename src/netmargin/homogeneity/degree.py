@@ -1,9 +1,8 @@
 """Degrees: how a value scales when every parameter tensor p is multiplied by its own c_p > 0.
 
-A value of degree {p: e_p} is multiplied by prod c_p^{e_p}. Sums make sense only where both sides
-scale alike, so they do not change a degree: they add a linear constraint on s = log c. The scalings
-that satisfy all constraints form a linear space, and every kind of homogeneity is a question about
-that space (see derivation.py).
+A value of degree {p: e_p} is multiplied by prod c_p^{e_p}. Sums ask both sides to scale alike: they
+add a linear constraint on s = log c. The scalings that satisfy all constraints form a linear space,
+and every kind of homogeneity is a question about that space (see derivation.py).
 """
 
 from collections.abc import Mapping
@@ -85,24 +84,8 @@ def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
     """The degree of a power of a value, for use in rules of new operations.
 
     If v is multiplied by c^e, then v^factor is multiplied by c^(factor e). Exact zeros and unknown
-    degrees stay what they are.
-
-    Parameters
-    ----------
-    degree : degree of the value
-        It comes from `trace.degree(value)`.
-    factor : float or fractions.Fraction
-        The power to which the value is raised, rounded to a fraction of denominator at most 10^6.
-
-    Returns
-    -------
-    degree
-        The degree of the power, exact in rational arithmetic.
-
-    Raises
-    ------
-    TypeError
-        The factor is not a number.
+    degrees stay what they are. `degree` comes from `trace.degree(value)`; `factor`, a float or a
+    fractions.Fraction, is rounded to a fraction of denominator at most 10^6.
 
     Examples
     --------
@@ -111,7 +94,7 @@ def scale_degree(degree: AnyDegree, factor: float | Fraction) -> AnyDegree:
     ... def cube(trace, value):
     ...     return scale_degree(trace.degree(value), 3)
 
-    Source: Beyond the papers.
+    Beyond the papers.
     """
     if not isinstance(degree, Degree):
         return degree
@@ -127,12 +110,10 @@ class Epsilon(Record):
 
     Attributes
     ----------
-    where : str
-        Path of the module that adds it; "" is the model itself.
+    where, place : str
+        Path of the module that adds it, "" for the model itself; path and type for a sentence.
     value : float
         Its size, in the units of what it is added to.
-    place : str
-        Path and type of the module, for a sentence.
     """
 
     where: str

@@ -132,16 +132,14 @@ class Follower(EagerMode):
         for degree in inputs:
             if isinstance(degree, Unknown):
                 return (degree,)
-        if not any(inputs):
+        scaled = [degree for degree in inputs if degree]
+        if not scaled:
             return (CONSTANT,)
-        exponents = (
-            observe_exponents(func, args, kwargs, list(map(bool, inputs)))
-            if _alike(inputs)
-            else None
-        )
+        degree, exponents = scaled[0], None
+        if all(other == degree for other in scaled):
+            exponents = observe_exponents(func, args, kwargs, list(map(bool, inputs)))
         if exponents is None:
             return (self.trace.unknown(f"no rule says how {name} scales"),)
-        degree = next(d for d in inputs if d)
         if not exponents:
             reason = f"{name} follows no power of the factor by which its inputs are multiplied"
             return (self.trace.invariant(degree, reason, "nn.ReLU or a power of it"),)
@@ -166,12 +164,6 @@ class Follower(EagerMode):
             )
         self.trace.record(target, degree)
         self.trace.forget_parameter(target)
-
-
-def _alike(degrees: list[AnyDegree]) -> bool:
-    """True if all degrees that scale are the same, so that their values can be scaled together."""
-    scaled = [d for d in degrees if d]
-    return all(d == scaled[0] for d in scaled)
 
 
 def _is_root(arguments) -> bool:

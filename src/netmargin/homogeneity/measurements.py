@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ..nets.model import able_to_float64, call_with, require_scores_before_sigmoid
+from ..nets.named_inputs import map_tensors
 from .degree import Epsilon
 from .group_scalings import (
     Claim,
@@ -18,7 +19,7 @@ from .group_scalings import (
     find_range,
     scale_quasi,
 )
-from .samples import count_samples, find_inputs, repeat_first_sample, take_samples
+from .samples import count_samples, find_inputs, take_samples
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
 from .scaling_check import ScalingCheck
 
@@ -47,7 +48,7 @@ class Measurements:
         self.traced = take_samples(model, x, _FOLLOWED_SAMPLES)
         self.more = take_samples(model, x, _CHECKED_SAMPLES)
         if count_samples(self.more) == count_samples(self.traced):
-            self.more = repeat_first_sample(self.traced)
+            self.more = map_tensors(lambda part: torch.cat([part, part[:1]]), self.traced)
         self._as_it_is = self.more
         # Set where the samples say nothing (blank images), and noise is added to them.
         self._blank = self._expensive = False

@@ -17,22 +17,8 @@ def rule(*operations: str) -> Callable[[Rule], Rule]:
     A rule is called as `rule(trace, *args, **kwargs)` with the operation's own arguments. It
     returns the degree of the operation's only useful output, or a tuple with one degree per output;
     degrees of inputs come from `trace.degree(value)`. In-place variants (`relu_`) use the same
-    rule. A rule replaces one that was registered before under the same name.
-
-    Parameters
-    ----------
-    *operations : str
-        Names without overload: 'relu', 'add', 'mylib::op'.
-
-    Returns
-    -------
-    decorator
-        It registers the function that it decorates, and returns it as it is.
-
-    Raises
-    ------
-    TypeError
-        A name cannot be a key of a dictionary.
+    rule. A rule replaces one that was registered before under the same name. Names are without
+    overload: 'relu', 'add', 'mylib::op'. docs/extending.md shows a rule line by line.
 
     Examples
     --------
@@ -41,7 +27,7 @@ def rule(*operations: str) -> Callable[[Rule], Rule]:
     ... def double(trace, value):
     ...     return trace.degree(value)
 
-    Source: Beyond the papers.
+    Beyond the papers.
     """
 
     def register(function: Rule) -> Rule:

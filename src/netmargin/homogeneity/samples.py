@@ -75,8 +75,3 @@ def plan_as_it_is(model: nn.Module, numbers: float) -> tuple[int, bool]:
     total = numbers * least + sum(p.numel() for p in model.parameters())
     expensive = device_and_dtype(model)[1] == torch.float32 and total > _AS_IT_IS_NUMBERS
     return int(min(max(_AS_IT_IS_NUMBERS / max(numbers, 1), least), most)), expensive
-
-
-def repeat_first_sample(x):
-    """Add the first sample once more, where a data set is too small to take another."""
-    return map_tensors(lambda part: torch.cat([part, part[:1]]), x)

@@ -1,9 +1,8 @@
 """The numerical check of homogeneity: multiply parameters by c and compare outputs, in float64.
 
-It knows nothing of the rules, and answers two questions. Do the exponents hold, once the epsilons
-are made negligible? That is asked at a generic point near the given parameters (a bias that starts
-at exactly 0 would hide) and must hold up to rounding. And how well do they hold for the net as it
-is, epsilons and casts in place?
+It knows nothing of the rules. Do the exponents hold up to rounding, once epsilons are negligible,
+at a generic point near the given parameters (a bias of exactly 0 would hide)? And how well do they
+hold for the net as it is, epsilons and casts in place?
 """
 
 import math

@@ -21,14 +21,11 @@ class ScalingCheck(Record):
 
     Attributes
     ----------
-    deviation : float
-        Largest relative difference between the outputs at scaled parameters and the claimed power
-        of c times the outputs, for the net as it is, as in `Homogeneity`.
+    deviation, samples : float and int
+        As in `Homogeneity`.
     exact : float
         The same at factors from 1/100 to 100 with all epsilons made negligible, at a generic point;
         rounding only, where the exponents are right.
-    samples : int
-        The number of samples.
     range : (float, float) or None
         The smallest and the largest factor c from 1e-3 to 1e3, for all parameters together, up to
         which the outputs miss c^order by less than 1%; None where it was not asked for.

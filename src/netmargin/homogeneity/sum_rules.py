@@ -129,6 +129,7 @@ def _fill_masked(trace: Trace, value, _, number) -> AnyDegree:
     )
 
 
+@rule("clamp_max")
 def _cut_off(trace: Trace, value, *levels) -> AnyDegree:
     """Require that all levels at which a value is cut off scale like it."""
     degree = trace.degree(value)
@@ -143,23 +144,13 @@ def _cut_off(trace: Trace, value, *levels) -> AnyDegree:
     return degree
 
 
-@rule("clamp")
+@rule("clamp", "clamp_min")
 def _clamp(trace: Trace, value, low=None, high=None) -> AnyDegree:
     # max(value, 1e-12) guards what follows as value + 1e-12 does.
     if isinstance(low, (int, float)) and low > 0 and high is None and trace.degree(value):
         trace.adds_epsilon(low)
         return trace.degree(value)
     return _cut_off(trace, value, low, high)
-
-
-@rule("clamp_min")
-def _clamp_below(trace: Trace, value, low) -> AnyDegree:
-    return _clamp(trace, value, low)
-
-
-@rule("clamp_max")
-def _clamp_above(trace: Trace, value, high) -> AnyDegree:
-    return _cut_off(trace, value, high)
 
 
 @rule("threshold")

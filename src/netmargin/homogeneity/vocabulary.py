@@ -40,10 +40,8 @@ class Blocker(Record):
     ----------
     module : str
         Its path; "" is the model itself.
-    reason : str
-        What it does, in words.
-    replacement : str
-        What to use instead, in words.
+    reason, replacement : str
+        What it does, and what to use instead, in words.
     bias : str or None
         The name of the parameter, where an additive bias is the reason.
     """

@@ -37,18 +37,17 @@ class Completeness(StrEnum):
 class KKTCertificate(Record):
     """A certificate of how far theta is from a KKT point of (P), from `certify`.
 
-    (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1 for all samples n and classes j != y_n.
-    Everything is at theta~ = theta / q_min^{1/L}, which is feasible, in float64. It is an (epsilon,
-    delta)-KKT point: epsilon = || theta~ - sum lambda grad s ||, delta = max lambda (s - 1), with
-    lambda >= 0 chosen for the smallest epsilon.
+    (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1, with s_nj = Phi_{y_n} - Phi_j for all j !=
+    y_n, or y_n Phi for a net with one output. Everything is at theta~ = theta / q_min^{1/L}, whose
+    smallest s is 1, in float64. It is an (epsilon, delta)-KKT point: epsilon = || theta~ - sum
+    lambda grad s ||, delta = max lambda (s - 1), with lambda >= 0 for the smallest epsilon.
 
     Attributes
     ----------
     epsilon : float
         The smallest epsilon found, recomputed by a backward pass with the multipliers.
     epsilon_lower : float
-        A lower bound, proved but for rounding: no multipliers of any constraints give a smaller
-        epsilon. It allows for the rounding of float64, which is measured as for `q_rounding`.
+        A lower bound of every epsilon, proved but for rounding, which is measured and allowed for.
     delta : float
         The largest lambda (s - 1).
     norm : float
@@ -58,9 +57,8 @@ class KKTCertificate(Record):
     q_min : float
         The smallest margin of the net itself.
     q_rounding : float
-        The share of q_min by which the rounding of float64 may change it: 32 times what random
-        changes of weights and inputs by a part of 2^-52 do, which is measured, not proved (see
-        `kkt/rounding.py`). Multipliers and delta are no more accurate.
+        The share of q_min by which the rounding of float64 may change it, as measured, see
+        docs/conventions.md. Multipliers and delta are no more accurate.
     constraints : int64 tensor, (m, 2)
         Sample and class of the constraints with positive multipliers (class -1 for a net with one
         output), largest multiplier first.
@@ -68,10 +66,8 @@ class KKTCertificate(Record):
         The multipliers lambda of these constraints.
     alignment : float
         The cosine between theta and -grad(loss), called beta in the paper.
-    loss_epsilon : float
-        Epsilon of Lemma C.8's multipliers, which are proportional to the slopes of the loss.
-    loss_delta : float
-        Delta of these multipliers.
+    loss_epsilon, loss_delta : float
+        Those of Lemma C.8's multipliers, which are proportional to the slopes of the loss.
     lemma_delta : float or None
         The bound of that lemma on loss_delta, for the exponential loss, the logistic loss and the
         cross-entropy; None where its hypotheses fail.
@@ -79,17 +75,13 @@ class KKTCertificate(Record):
         Whether the constraints that took part suffice.
     status : Status
         FINISHED, or INTERRUPTED: both epsilons and the lower bound hold, but could be tighter.
-    radius : float
-        The radius within which gradients were taken, relative to ||theta~||; 0 for none.
-    radius_epsilon : float
-        The smallest epsilon found with gradients from within the radius, for nets that sit on kinks
-        (Dutta et al. 2013).
+    radius, radius_epsilon : float
+        The radius within which gradients were taken, relative to ||theta~||, 0 for none; and the
+        smallest epsilon found with them, for nets that sit on kinks (Dutta et al. 2013).
     kink_share : float or None
         The share of pre-activations of the support that are within the radius of a kink.
-    seconds : float
-        Wall-clock time of the computation.
-    samples : int
-        The number of samples.
+    seconds, samples : float and int
+        Wall-clock time of the computation, and the number of samples.
 
     Source: Lyu and Li 2019, Definition C.6 and Lemma C.8.
     """

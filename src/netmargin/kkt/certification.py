@@ -47,16 +47,12 @@ def certify(
     and more training, or `maximize_margin`, would gain. `epsilon_lower` is what no choice of
     multipliers falls below, and `support` are the samples on which the margin rests.
 
-    (P): min ||theta||^2 / 2 subject to s_nj(theta) >= 1, with s_nj = Phi_{y_n} - Phi_j for all j !=
-    y_n, or y_n Phi for a net with one output. Its KKT points are the limit directions of gradient
-    flow. Everything is computed in float64 at theta~ = theta / q_min^{1/L}, whose smallest s is 1.
-
+    `KKTCertificate` states the problem, whose KKT points are the limit directions of gradient flow.
     The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem.
     Constraints near the margin enter first, then those that lower epsilon most, until the rest are
     proved not to matter: with residual r = theta~ - sum lambda h, the vector r - tau theta~, tau =
-    max <r, h> / (L s), is feasible in the dual, and bounds every epsilon from below. This is proved
-    but for rounding, which is measured, and allowed for 32 times over. Ctrl-C returns the smallest
-    epsilon so far and the bound that was proved last, with `Status.INTERRUPTED`.
+    max <r, h> / (L s), is feasible in the dual. This is proved but for rounding, as
+    docs/conventions.md says. Ctrl-C returns the best so far, with `Status.INTERRUPTED`.
 
     Parameters
     ----------
@@ -71,8 +67,7 @@ def certify(
         k_i (a KKT point is balanced like that). "partial" is min ||w||^2 / 2 over the parameters w
         with positive exponent only; in the others the gradient of the Lagrangian is to vanish.
     loss : Loss, str, torch.nn.Module or None, default None
-        The loss of which the alignment and the multipliers of Lemma C.8 are reported; None is
-        cross-entropy (logistic for one output).
+        That of the alignment and of the multipliers of Lemma C.8, as for `measure`.
     radius : float, default 0.0
         If positive, gradients from points within radius ||theta~|| of theta~ take part too:
         max-margin ReLU nets sit on kinks, where one gradient is not enough.
@@ -93,8 +88,7 @@ def certify(
     Returns
     -------
     KKTCertificate
-        Epsilon with a lower bound that is proved but for rounding, delta, the multipliers and their
-        samples; float64.
+        Epsilon and its lower bound, delta, the multipliers and their samples; float64.
 
     Raises
     ------
@@ -106,9 +100,8 @@ def certify(
     DataError
         The data cannot be used, as in `measure`.
     ModelError
-        The model cannot be used, as in `measure`; it draws random numbers in evaluation mode, its
-        samples see each other, or it computes with weights that are none of its parameters; or
-        its gradients are not those of its outputs.
+        The model cannot be used, as in `measure`, or `measure` would warn of it; or its gradients
+        are not those of its outputs.
     ArgumentError
         Another argument cannot be used.
 

@@ -19,14 +19,12 @@ class ConstraintSubset:
 
     def union(self, other: "ConstraintSubset") -> "ConstraintSubset":
         """The constraints of this subset and then those of another, without repetitions."""
-        parts = zip(vars(self).values(), vars(other).values(), strict=True)
-        return ConstraintSubset(*map(torch.cat, parts)).distinct()
-
-    def distinct(self) -> "ConstraintSubset":
-        """The subset without repetitions, in order of first appearance."""
-        pairs = enumerate(zip(self.samples.tolist(), self.classes.tolist(), strict=True))
+        samples, classes, merit = map(
+            torch.cat, zip(vars(self).values(), vars(other).values(), strict=True)
+        )
+        pairs = enumerate(zip(samples.tolist(), classes.tolist(), strict=True))
         kept = sorted({pair: index for index, pair in reversed([*pairs])}.values())
-        return ConstraintSubset(self.samples[kept], self.classes[kept], self.merit[kept])
+        return ConstraintSubset(samples[kept], classes[kept], merit[kept])
 
     def best(self, count: int) -> "ConstraintSubset":
         """The constraints of largest merit, in order; ties go to the earlier ones."""

@@ -2,13 +2,7 @@
 
 A rounded product is the product of numbers that are off by a part of 2^-53. So everything is
 computed again with every weight and input off by a random part, large enough to show, and what that
-changes is scaled down. Near what counts it is drawn several times; everywhere else once, and each
-constraint is held to be as sensitive, relative to the sizes of the terms that it is summed of, as
-the most sensitive one was seen to be.
-
-That sees sums of products of weights and inputs. It does not see the rounding of numbers that a
-forward makes by itself, such as constants added to inputs, nor what two uses of one parameter round
-differently: it changes in both uses alike. For such nets the allowance may be too small.
+changes is scaled down. docs/conventions.md says how, and what that does not see.
 """
 
 from typing import Any, NamedTuple
@@ -43,7 +37,6 @@ def change(value: Any, source: torch.Generator | None) -> Any:
     """Tensors with each number off by a random part; whole numbers, or without a source, as is."""
     if source is None:
         return value
-
     return map_floating(lambda part: part * (1 + _PART * draw_normal(part, source)), value)
 
 

@@ -2,10 +2,9 @@
 
 At a kink a constraint has a set of subgradients, the hull of the gradients around it. The columns
 of the least squares problem are then pairs of a constraint and a point; those that lower epsilon
-have a positive inner product with the residual r. Points on both sides of theta~ along r put the
-units near a kink on the side that r asks for (a unit whose output counts positively wants to move
-with r, another one against it); random points add the rest. Every column is a gradient at a real
-point, so that epsilon is attained, though perhaps not the smallest.
+have a positive inner product with the residual r. Points on both sides of theta~ along r put units
+near a kink on the side that r asks for; random points add the rest. Every column is a gradient at a
+real point, so that epsilon is attained, though perhaps not the smallest.
 """
 
 import math

@@ -26,18 +26,12 @@ class TangentSVM(Record):
 
     Attributes
     ----------
-    cosine : float
-        The cosine between v and theta; 1 where theta is a KKT point.
-    margin : float
-        1 / ||v||.
-    dual : float64 array, (K,)
-        Weights of the constraints, with sum 1.
-    constraints : int64 tensor, (K, 2)
-        Sample and class of each constraint; class -1 for a net with one output.
-    gap : float
-        Relative gap of the proved bracket of the margin.
-    status : Status
-        How the solver ended, as of `solvers.kernel_max_margin`.
+    cosine, margin : float
+        The cosine between v and theta, 1 where theta is a KKT point; 1 / ||v||.
+    dual, constraints : float64 array, (K,), and int64 tensor, (K, 2)
+        Weights, with sum 1, and sample and class of each constraint; -1 for a net with one output.
+    gap, status : float and Status
+        Relative gap of the proved bracket of the margin, and how `solvers.kernel_max_margin` ended.
 
     Source: Lyu and Li 2019, (Q) in Lemma C.13.
     """

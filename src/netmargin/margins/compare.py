@@ -56,11 +56,9 @@ def compare(
     """Compare several nets, or checkpoints of one, on the same data, and say which differences are
     real.
 
-    What chooses between nets is held-out data: the error; z = mean q / std q, which ranks nets that
-    were trained by one loss as well as the error on one and a half to four times as many labels (it
-    does not estimate the error); and the margin-weighted error, which ranks nets of different
-    kinds as well. On training data it is the 25% quantile of the input margins, for nets of one
-    architecture, trained in one way, that both fit the data.
+    What chooses between nets is held-out data: the error, z = mean q / std q and margin-weighted
+    error of `MarginReport`. On training data it is the 25% quantile of the input margins, for nets
+    of one architecture, trained in one way, that both fit the data.
 
     A difference is real if its 95% interval leaves out 0, and no note says why the number does not
     compare these nets: changes of calibration, such as label smoothing, move all but the error. So

@@ -16,10 +16,8 @@ class Difference(Record):
 
     Attributes
     ----------
-    data : str
-        "training" or "held-out".
-    number : str
-        "error", "z", "margin-weighted error" or "input margin 25%".
+    data, number : str
+        "training" or "held-out"; "error", "z", "margin-weighted error" or "input margin 25%".
     first, second : str
         The names of the nets.
     value : float or None
@@ -66,10 +64,8 @@ class Comparison(Record):
     ----------
     names : tuple of str
         The names of the nets.
-    training : tuple of MarginReport
-        A report for each net on the training data.
-    heldout : tuple of MarginReport
-        A report for each net on held-out data; empty without such.
+    training, heldout : tuple of MarginReport
+        A report for each net on the training data, and on held-out data; empty without such.
     differences : tuple of Difference
         For each pair of nets and each number that may compare them.
     z_intervals : tuple of (float, float) or None

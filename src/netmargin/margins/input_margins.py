@@ -32,16 +32,12 @@ class InputMargins(Record):
     relative : Tensor, shape (n,), float64
         min over j of s_nj / ||x_n * grad_x s_nj|| with entries multiplied: the distance in relative
         changes of the entries, which has no unit.
-    q : Tensor, shape (n,), float64
-        Score margins, not normalized.
-    labels : Tensor, shape (n,), int64
-        The classes of the samples; 0 or 1 for a net with one output.
+    q, labels, class_names : as in `MarginReport`
+        Score margins, the classes of the samples, and the names of classes.
     headroom : Tensor, shape (n,), float64
         Infinite where all classes were looked at. Otherwise d_n is exact unless the gradient of a
         class that was left out is more than `headroom` times the largest that was seen; 0 where
         nothing is known.
-    class_names : tuple of str or None
-        The names of the classes, where they were given; tables show them in place of numbers.
     warning : str
         Why these are no distances of the net, as for `MarginReport`, or because gradients in the
         inputs are masked or 0; "" otherwise.
@@ -132,7 +128,6 @@ class InputMargins(Record):
         cls, parts: Sequence[Boundaries], q: Tensor, labels: Tensor, warning: str
     ) -> "InputMargins":
         """Join what was found for the batches of a data set; infinite distances are warned of."""
-
         distances, rivals, relative, headroom = map(torch.cat, zip(*parts, strict=True))
         if flat := int(distances.isinf().sum()):
             warning += (
@@ -158,10 +153,9 @@ def input_margins(
 
     The distance is d_n = min over classes j of s_nj / ||grad_x s_nj||_2 with the score gaps s_nj =
     Phi_{y_n}(x_n) - Phi_j(x_n): where the boundary would be if the scores were linear around x_n.
-    It is exact for linear nets, needs no homogeneity, and does not change when the scores are
-    rescaled. It takes one forward pass and one backward pass per rival class and batch, in
-    evaluation mode; the model is not changed. It is no bound: `robustness` gives bounds from below
-    and above. The scores of a sample must not depend on the other samples of its batch.
+    It needs no homogeneity, and does not change when the scores are rescaled. It takes a backward
+    pass per rival class and batch, in evaluation mode; the model is not changed. It is no bound:
+    `robustness` gives bounds from below and above.
 
     Parameters
     ----------
@@ -175,9 +169,7 @@ def input_margins(
         of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.
     rivals : int or None, default None
         How many classes to look at per sample, those with the largest scores first; None is all of
-        up to 20 classes, and 10 of more. With 1,000 classes these take a hundredth of the time, and
-        d_n can only be too large: `headroom` says how large gradients that were left out must be to
-        make it smaller.
+        up to 20 classes, and 10 of more, for which d_n can only be too large: see `headroom`.
     progress : bool, default True
         Whether to show batches and time left as they come.
     batch_size, class_names, scores : optional
@@ -193,11 +185,9 @@ def input_margins(
     DataError
         The inputs are whole numbers and no layer is given, or the data cannot be used, as in
         `measure`.
-    ModelError
+    ModelError, NonFiniteOutputError
         The scores have no gradient in the inputs, or one that is not finite, or the model cannot be
         used, as in `measure`.
-    NonFiniteOutputError
-        The scores are NaN or infinite.
     ArgumentError
         The layer is no module of the model, or does not run once and return one row per sample;
         another argument cannot be used.

@@ -1,18 +1,9 @@
 """Which differences between nets are more than chance: 95% intervals of numbers of margins.
 
 The interval of a difference D of two nets on the same samples is D -+ c, with c the larger of two:
-
-* Swapped nets. For each sample by itself a coin decides which net's margin counts as whose. If the
-  nets are equal, that changes nothing, and |D| is above the 95% quantile of what swaps give for at
-  most 5% of data sets, of any number of samples and with any tails. Before that each net's margins
-  are divided by the median of their sizes, since z and the margin-weighted error do not see scales.
-* The jackknife, which is about nets that differ: the standard error from leaving out one sample at
-  a time, times Student's t. A rate that is 0 on all samples is not known exactly: for the error and
-  the margin-weighted error one sample in favour of either net is added (Bonett and Price 2012).
-
-A quantile has no jackknife: that of distances is drawn anew, samples of both nets together.
-
-How often intervals hold was measured on drawn pairs of nets, see docs/comparing.md.
+the 95% quantile of what a coin for each sample, whose margin is whose, makes of D, which equal nets
+exceed in at most 5% of data sets; and the jackknife, for nets that differ. A quantile has none:
+that of distances is drawn anew, samples of both nets together. docs/comparing.md measures both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +22,6 @@ _SEED = 0
 
 Interval = tuple[float, float]
 ERROR, Z, WEIGHTED_ERROR, INPUT = "error", "z", "margin-weighted error", "input margin 25%"
-
 
 Number = tuple[
     Callable[[np.ndarray], list[np.ndarray]], Callable[[Sequence[np.ndarray]], np.ndarray]
@@ -115,6 +105,7 @@ def _jackknife_width(name: str, first: np.ndarray, second: np.ndarray | None = N
     from scipy.stats import t  # late: scipy.stats takes half a second to load
 
     nets = [first] if second is None else [first, second]
+    # A rate of 0 is not known exactly: one sample in favour of either net (Bonett and Price 2012).
     if name in (ERROR, WEIGHTED_ERROR):
         added = np.stack(NUMBERS[name][0](np.array([-1.0, 1.0])), axis=1)
         nets = [np.vstack([nets[0], added]), np.vstack([nets[1], added[::-1]])]

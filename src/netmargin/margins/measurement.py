@@ -45,8 +45,7 @@ def measure(
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
-    `report.summary()` says in words what the numbers mean. Margins q are raw scores; the report
-    divides them by what the size of the weights explains. The net runs in evaluation mode, on its
+    `report.summary()` says in words what the numbers mean. The net runs in evaluation mode, on its
     own device and in its own dtype, and is as it was afterwards. Data are streamed: what is kept
     per sample is its margin, its class and the next best one (24 bytes).
 
@@ -85,7 +84,7 @@ def measure(
     -------
     MarginReport
         Margins q of shape (N,), float64, the summed log-loss, and `report.margins`, every
-        normalized margin that the homogeneity of the net allows.
+        normalized margin that the net allows; a `warning` where they mean little.
 
     Raises
     ------
@@ -99,10 +98,6 @@ def measure(
         Its outputs, or the loss of them, are NaN or infinite.
     ArgumentError
         Another argument cannot be used.
-
-    Notes
-    -----
-    Models whose margins mean little are measured with the `warning` of `MarginReport`.
 
     Examples
     --------

@@ -67,8 +67,9 @@ class MarginReport(Record):
         asked for.
     reasons : dict
         Why a norm of `log_norms` is None, or what it leaves out, by the same names.
-    labels : Tensor, shape (N,), int64, or None
-        The class of each sample; 0 or 1 for one output.
+    labels, others : Tensor, shape (N,), int64, or None
+        The class of each sample, 0 or 1 for one output; and the class of the largest score but that
+        of the label: the answer, where it is wrong.
     input_margins : InputMargins or None
         Distances to the decision boundary, where `measure` was asked for them.
     class_names : tuple of str or None
@@ -79,8 +80,6 @@ class MarginReport(Record):
         for others.
     saturated : bool
         Whether the scores are probabilities, whose differences are no margins.
-    others : Tensor, shape (N,), int64, or None
-        The class of the largest score but that of the label: the answer, where it is wrong.
     near_accuracy : float or None
         The share of samples whose answer is right or nearly right; None where `measure` was not
         told what that is.

@@ -28,11 +28,9 @@ class History(Record):
         One row per accepted epoch. Keys: `epoch` (0 is before training), `attempts` (tries that
         this epoch took), `gradient_samples` (samples that went through a backward pass so far),
         `relative_rate` (alpha of the accepted try) and those of `MarginReport.to_dict()`.
-    status : Status
-        How the run ended: FINISHED, STALLED, or INTERRUPTED after the last row. RUNNING until then,
+    status, message : Status and str
+        How the run ended, after the last row, and a sentence on where and why; RUNNING until then,
         and where it was read from a file, which does not say it.
-    message : str
-        A sentence that says where and why it ended.
 
     Examples
     --------

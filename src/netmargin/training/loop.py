@@ -68,20 +68,18 @@ def train(
     margins are measured. The loss falls; normalized margins rise on the whole and go up and down,
     as the theorems on them are about gradient flow (`gradient_flow`).
 
-    Same seed, same machine: same result bit for bit, interrupted or not, as far as the data draw
-    from the global generators (given back afterwards) or from what docs/interrupting.md lists.
-    Ctrl-C puts the model back to its last accepted epoch. With `checkpoint_dir` it is saved there
-    and `Interrupted` is raised, also at SIGTERM; without, the history so far is returned.
+    Same seed, same machine: same result bit for bit, interrupted or not, as far as
+    docs/interrupting.md says. Ctrl-C puts the model back to its last accepted epoch. With
+    `checkpoint_dir` it is saved there and `Interrupted` is raised, also at SIGTERM; without, the
+    history so far is returned.
 
     Parameters
     ----------
     model : torch.nn.Module
         The net, changed in place; it keeps its device, dtype and mode. In training mode each part
-        is trained in its own; a model in evaluation mode is switched to training meanwhile. Frozen
-        parameters stay, but count in the norms.
+        is trained in its own, else all in training mode. Frozen parameters count in the norms.
     data : pair or iterable
-        A pair (X, y), shuffled anew each epoch, or a re-iterable of (x, y) batches such as a
-        DataLoader; also inputs by name (docs/inputs.md).
+        As for `measure`: a pair (X, y), shuffled anew each epoch, or a DataLoader.
     until : StoppingRule or sequence of StoppingRule, default Epochs(100)
         When to stop; of several rules, the first one reached ends the run.
     lr : LearningRate or float, optional
@@ -99,7 +97,7 @@ def train(
         Whether to go on with the run that the folder holds, or to refuse to touch it.
     record_margins : bool, default False
         Whether the margin of every sample after every epoch is kept in the folder, 4 bytes each,
-        for `nm.label_errors(data, run=folder)`. Takes a `checkpoint_dir`, and data that are a pair.
+        for `nm.label_errors(data, run=folder)`. Takes a `checkpoint_dir`, and a pair.
     progress : bool, default True
         Whether to show loss, margin and time left as they come.
     loss, scores : optional

@@ -52,20 +52,17 @@ class RelativeLoss(nn.Module):
 
     Attributes
     ----------
-    log_scale : float or None
-        F, a natural log; None before the first batch in training mode, which sets it to the log of
-        log C, the loss of a net of C classes that knows nothing, or to its own if that is smaller.
-    log_loss : float or None
-        The natural log of the mean loss of the last batch.
+    log_scale, log_loss : float or None
+        F, a natural log: None before the first batch in training mode, which sets it to the log of
+        log C, the loss of a net of C classes that knows nothing, or to its own if that is smaller;
+        and the natural log of the mean loss of the last batch.
 
     Raises
     ------
     ArgumentError
         If `loss` is none; if `rescale` is called before a batch.
-    DataError, ModelError
+    DataError, ModelError, NonFiniteOutputError
         If labels or scores cannot be used, as in `measure`.
-    NonFiniteOutputError
-        If scores are NaN or infinite.
     DivergenceError
         If a batch's loss is so far above e^F that the quotient overflows float64; if `rescale()`
         finds that the mean loss has jumped, as docs/training-loops.md says.

@@ -46,8 +46,8 @@ def find_in_folder(folder: Path) -> Path:
 
 def is_safetensors(path: Path) -> bool:
     """Whether a file is an index of shards, or of this format by its name or how it begins."""
-    if path.name.endswith((SUFFIX, _INDEX)) or not path.is_file():
-        return path.name.endswith((SUFFIX, _INDEX))
+    if path.name.endswith((SUFFIX, _INDEX)):
+        return True
     with explain_unreadable(path, "no file of weights"), path.open("rb") as file:
         # The length of the header, in eight bytes, and the header, an object of JSON.
         return file.read(_BEGINNING + 2)[_BEGINNING:] == b'{"'

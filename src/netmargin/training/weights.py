@@ -43,11 +43,10 @@ _MOST_READINGS = 8
 def load_weights(model: nn.Module, path: str | Path, *, strict: bool = True) -> None:
     """Load the weights in a file into `model`, without executing code from it.
 
-    The file may be a state dict, the checkpoint of a run of netmargin, or a usual checkpoint such
-    as {"model_state_dict": ..., "epoch": 3} or one of Lightning; a .safetensors file, or the index
-    of several. The prefixes "module.", "model.", "net.", "network." and "backbone.", and
-    "_orig_mod." of torch.compile are taken off the names; a warning says so. Then the model reads
-    them by its own `load_state_dict`, with its hooks, older forms and extra state.
+    The file may be a state dict, a checkpoint such as {"model_state_dict": ..., "epoch": 3}, one of
+    Lightning or of a run of netmargin; one of safetensors, or the index of several. Prefixes such
+    as "module." and "_orig_mod." of torch.compile are taken off the names; a warning says so. Then
+    the model reads them by its own `load_state_dict`, with its hooks, older forms and extra state.
 
     Parameters
     ----------
@@ -115,8 +114,8 @@ def load_weights(model: nn.Module, path: str | Path, *, strict: bool = True) -> 
 def save_weights(model: nn.Module, path: str | Path) -> Path:
     """Write the weights of `model` to a .safetensors file, which `load_weights` and others read.
 
-    Such a file holds tensors only, and no code can run from it. Of tied weights it holds one. The
-    extra state of modules (`get_extra_state`), and their versions, are in its metadata.
+    No code can run from it. Of tied weights it holds one; its metadata are the extra state of
+    modules (`get_extra_state`) and their versions.
 
     Parameters
     ----------
@@ -133,8 +132,7 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
     Raises
     ------
     CheckpointError
-        The file cannot be written, or the weights are of a type that the format has not, or the
-        extra state holds other things than tensors, numbers, strings, lists and dicts.
+        The file cannot be written, or the format has no place for a type of weights or extra state.
     ArgumentError, ModelError
         `path` is no path or ends otherwise, or `model` cannot be used or has no weights yet.
 
@@ -177,11 +175,10 @@ def _say_what_else_fits(model: nn.Module, readings: list[Reading]) -> list[str]:
 
 def _advise_on_rewritten(held: Collection[str], wanted: Collection[str]) -> list[str]:
     """How weights become one tensor each that only a file, or only a model, has as several."""
-    of_file, of_model = _find_rewriting(held), _find_rewriting(wanted)
-    if of_file == of_model:
-        return []
-    before = {of_file: "in its net before it is saved", of_model: "in the model before loading"}
-    return [f"{name} undoes that {where}" for name, where in before.items() if name]
+    undo = [_find_rewriting(names) for names in (held, wanted)]
+    where = ("in its net before it is saved", "in the model before loading")
+    pairs = zip(undo, where, strict=True)
+    return [f"{name} undoes that {place}" for name, place in pairs if name and undo[0] != undo[1]]
 
 
 def _find_rewriting(names: Collection[str]) -> str:
