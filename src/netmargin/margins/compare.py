@@ -28,11 +28,8 @@ from .intervals import (
 from .measurement import measure
 from .near_answers import Groups
 from .report import MarginReport
+from .summary import FITS
 
-_FITS = 0.01
-"""Training error up to which a net is taken to fit its data: among nets that do not, larger input
-margins go with larger gaps between test and training error (study of 174 nets).
-"""
 _CALIBRATION = "a change of calibration alone can make it"
 """Of numbers that are made of the sizes of margins: such a change moves them, and no answer."""
 
@@ -205,7 +202,7 @@ def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -
     if not distances:
         return []
     values = [report.margins["input"].value for report in reports]
-    misfits = [name for name, r in zip(names, reports, strict=True) if r.error > _FITS]
+    misfits = [name for name, r in zip(names, reports, strict=True) if r.error > FITS]
     differences = []
     for found in _pair_up("training", INPUT, names, reports, values, distances):
         notes = [

@@ -17,8 +17,10 @@ _SHOWN_LAYERS = 4
 _PLAIN_EXPONENT = 300
 """Losses between 10 to this power, and to minus it, are shown as numbers: float64 holds them."""
 
-_FITS = 0.01
-"""The training error up to which the study of docs/comparing.md counts a net as one that fits."""
+FITS = 0.01
+"""Training error up to which the study of docs/comparing.md counts a net as one that fits: among
+others, larger input margins go with larger gaps between test and training error.
+"""
 _EQUAL = 1e-9
 """Relative difference below which two normalized margins are shown once."""
 
@@ -59,7 +61,7 @@ def _describe_certainty(report: Any) -> list[Row]:
             (f"distance to the boundary, {name} quantile", (number(value), Certainty.ESTIMATED))
             for name, value in zip(quantile_names(), quantiles, strict=True)
         ]
-        exceeds = "" if report.error < _FITS else ", which this net exceeds"
+        exceeds = "" if report.error < FITS else ", which this net exceeds"
         found.append(
             "A quarter of the samples turn to another class when they are moved by the 25% quantile"
             " in the worst direction, in the units of the inputs: an estimate by slopes, no"
