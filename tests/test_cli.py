@@ -388,7 +388,8 @@ CLOSED = {  # as cron jobs, services and readers that have gone leave them
 }
 
 
-@pytest.mark.slow_cases("stderr", "all", "a")
+@pytest.mark.slow
+@pytest.mark.nightly_cases("stdout", "stderr")  # which "all" closes, too
 @pytest.mark.parametrize("name", CLOSED)
 def test_work_without_a_standard_output_is_done(own, name):
     """Notes, progress and results go nowhere; files are written, and the exit code is 0."""

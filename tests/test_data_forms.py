@@ -6,7 +6,7 @@ import pytest
 
 from tests.data_forms import FORMS, NUMBERS, compute, describe_difference, draw_samples
 
-SHARE = 3
+SHARE = 5
 """One in so many forms is tried in the quick run, other ones with each function."""
 SLOW = ("robustness", "regularization_path")
 """Functions that take a second of a core for each form."""
@@ -15,10 +15,9 @@ SLOW = ("robustness", "regularization_path")
 def cases():
     """Function, net and share of the forms. The harder net, which overwrites its input, comes first."""
     for name in NUMBERS:
-        marks = [pytest.mark.slow] * (name in SLOW)
-        yield pytest.param(name, True, SHARE, marks=marks)
-        yield pytest.param(name, True, 1, marks=pytest.mark.nightly if marks else pytest.mark.slow)
-        yield pytest.param(name, False, 1, marks=pytest.mark.nightly)
+        yield pytest.param(name, True, SHARE, marks=[pytest.mark.slow] * (name in SLOW))
+        for overwriting in (True, False):
+            yield pytest.param(name, overwriting, 1, marks=pytest.mark.nightly)
 
 
 @pytest.mark.parametrize(("function", "overwriting", "share"), list(cases()))

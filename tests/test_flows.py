@@ -154,13 +154,9 @@ def flow_of(activation, **options):
 
 
 def test_relu_in_place_is_relu():
-    assert np.array_equal(
-        flat(flow_of(in_place, time=0.5).final), flat(flow_of(torch.relu, time=0.5).final)
-    )
-    assert np.array_equal(
-        flat(flow_of(nn.ReLU(inplace=True), time=0.5).final),
-        flat(flow_of(torch.relu, time=0.5).final),
-    )
+    plain = flat(flow_of(torch.relu, time=0.1).final)
+    for relu in (in_place, nn.ReLU(inplace=True)):
+        assert np.array_equal(flat(flow_of(relu, time=0.1).final), plain)
 
 
 @pytest.mark.slow
@@ -373,7 +369,7 @@ def test_wrong_arguments_of_a_flow(options, sentence):
 
 
 @pytest.mark.parametrize("method", ["exact", "proximal"])
-@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e20, 1e100, 1e160, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1e20, 1e160, 1e300])
 def test_a_flow_of_data_at_the_ends_of_float64_ends_or_says_why(scale, method):
     """Found by fuzzing: LAPACK was asked for least squares of numbers that are not finite."""
     X, y = random_data(8, 3)
@@ -381,7 +377,7 @@ def test_a_flow_of_data_at_the_ends_of_float64_ends_or_says_why(scale, method):
     net = mlp([3, 4, 4, 1], bias="none").double()
     with contextlib.suppress(nm.NetmarginError):
         flow = nm.gradient_flow(
-            net, (X * scale, y), time=1.0, method=method, max_evaluations=60, progress=False
+            net, (X * scale, y), time=1.0, method=method, max_evaluations=30, progress=False
         )
         assert flow.message
 

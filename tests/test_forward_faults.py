@@ -290,7 +290,7 @@ def head_of(call, net, data) -> str:
     return " ".join(said)
 
 
-@pytest.mark.slow_cases("robustness-f", "robustness-s", "robustness-p", "robustness-a")
+@pytest.mark.slow_cases("robustness")
 @pytest.mark.parametrize("name", MASKED)
 @pytest.mark.parametrize("call", DISTANCES)
 def test_masked_gradients_are_told_of(name, call):
@@ -354,6 +354,7 @@ def test_each_infinite_distance_is_counted():
         )
 
 
+@pytest.mark.slow_cases("0", "2")
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_hooks_that_change_gradients_change_no_certificate(layer):
     """Slopes a hundredth of the true ones once proved radii a hundred times too large."""

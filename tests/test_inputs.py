@@ -190,7 +190,8 @@ def train(model, data):
 
 def maximize_margin(model, data):
     model = copy.deepcopy(model)
-    return nm.maximize_margin(model, data, iterations=3, progress=False).report.q
+    brief = {"temperatures": (0.1,), "iterations": 3, "progress": False}
+    return nm.maximize_margin(model, data, **brief).report.q
 
 
 def inputs_of(data):
@@ -211,7 +212,9 @@ CALLS = {
     "certify": lambda model, data: nm.certify(model, data).relative_epsilon,
     "tangent_svm": lambda model, data: nm.tangent_svm(model, data).cosine,
     "maximize_margin": maximize_margin,
-    "gradient_flow": lambda model, data: nm.gradient_flow(model, data, time=0.1).rows[-1]["q_min"],
+    "gradient_flow": lambda model, data: nm.gradient_flow(
+        model, data, time=0.01, rtol=1e-4, progress=False
+    ).rows[-1]["q_min"],
     "regularization_path": lambda model, data: nm.regularization_path(
         lambda: copy.deepcopy(model), data, lambdas=[1e-2], starts=1, iterations=5, progress=False
     ).rows[-1]["normalized_margin"],

@@ -68,11 +68,6 @@ def assert_set_is_solved(index: int) -> None:
     assert solution.norm <= sampled_norm(X, y) * (1 + options["tol"])
 
 
-@pytest.mark.parametrize("index", [0, 3, 27, 39, 1, 7, 13, 34, 49, 11, 23, 65])
-def test_gaussian_sets(index):
-    assert_set_is_solved(index)
-
-
 @pytest.mark.slow_cases("8")
 @pytest.mark.parametrize("index", [5, 8])
 def test_no_search_ends_before_its_best_weights_are_proved(index, monkeypatch):
@@ -83,12 +78,19 @@ def test_no_search_ends_before_its_best_weights_are_proved(index, monkeypatch):
     assert_set_is_solved(index)
 
 
-@pytest.mark.slow
+QUICK, HARD = (0, 3, 1, 34, 11, 23), (27, 39, 7, 13, 49, 65)
+
+
 @pytest.mark.parametrize(
     "index",
-    [pytest.param(i, marks=[pytest.mark.nightly] * (i % 8 != 0)) for i in range(SETS)],
+    [
+        pytest.param(i, marks=pytest.mark.slow if i % 8 == 0 or i in HARD else pytest.mark.nightly)
+        if i not in QUICK
+        else i
+        for i in range(SETS)
+    ],
 )
-def test_all_gaussian_sets(index):
+def test_gaussian_sets(index):
     assert_set_is_solved(index)
 
 
@@ -430,6 +432,7 @@ def test_an_early_end_returns_what_is_there(monkeypatch):
         assert cut.residual <= 1e-7 * np.abs(y).max()
 
 
+@pytest.mark.slow_cases("5")
 @pytest.mark.parametrize("d", [2, 5])
 def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d):
     """A clock that stands still until it is looked at for the last time: programs, search and

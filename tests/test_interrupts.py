@@ -264,9 +264,9 @@ def interclass():
 
 
 QUIET = {"progress": False}
-BRIEF = QUIET | {"temperatures": [0.1, 0.01], "iterations": 20, "multiplier_steps": 1}
+BRIEF = QUIET | {"temperatures": [0.1, 0.01], "iterations": 10, "multiplier_steps": 1}
 LAMBDAS = {"lambdas": [1e-2, 1e-3, 1e-4], "starts": 2, "iterations": 5, "progress": False}
-FLOW = {"time": 3.0, "progress": False}
+FLOW = {"time": 1.0, "progress": False}
 PROXIMAL = FLOW | {"method": "proximal", "step_size": 0.2}
 STEP, MINIMIZED = "flow.exact:step", "regularization.objective:minimize"
 ENTRIES = {
@@ -334,7 +334,7 @@ ENTRIES = {
         records_hold("values", "moments"),
     ),
     "papers.chizat_bach.projected_flow": Entry(
-        alone(lambda: chizat_bach.projected_flow(particles(), X, Y, times=[0, 0.5, 1, 2])),
+        alone(lambda: chizat_bach.projected_flow(particles(), X, Y, times=[0, 0.2, 0.4, 0.6])),
         ("papers.chizat_bach._projected_flow:_FlowField.__call__",),
         projected_holds,
     ),

@@ -126,6 +126,7 @@ def test_every_claim_has_a_row_that_breaks_it():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_cases("lyu-li/rates")
 @pytest.mark.parametrize("id", CLAIMS)
 def test_claims_hold(id):
     """And each printed error is shown, with its counterexample."""
@@ -136,6 +137,7 @@ def test_claims_hold(id):
 
 
 @pytest.mark.slow_cases(
+    "chizat-bach/f1-limit factor",
     "chizat-bach/interclass",
     "chizat-bach/mirror-rate",
     "chizat-bach/output-rate",
@@ -146,14 +148,15 @@ def test_claims_hold(id):
     "lyu-li/rates",
     "lyu-li/smoothed-monotone sign1",
     "two-homogeneity/early-margin",
-    "two-homogeneity/logistic-control growth",
-    "two-homogeneity/margin-lower-bound divergence",
+    "two-homogeneity/logistic-control",
+    "two-homogeneity/margin-lower-bound",
     "two-homogeneity/mirror-equivalence factor1",
     "two-homogeneity/parity-error",
     "wei/kernel-margin-bound slopes",
     "wei/mass-growth",
     "wei/max-margin-path",
     "wei/net-beats-kernel",
+    "wei/path-accuracy guarantee",
     "wei/perturbed-flow",
     "wei/regression-limit",
 )

@@ -56,7 +56,7 @@ CALLS = {
     "certify": lambda net, **k: nm.certify(net, (X, Y), **k).relative_epsilon,
     "tangent_svm": lambda net, **k: nm.tangent_svm(net, (X, Y), **k).margin,
     "robustness": lambda net, **k: nm.robustness(
-        net, (X[FEW], Y[FEW]), progress=False, **k
+        net, (X[FEW], Y[FEW]), effort="quick", progress=False, **k
     ).upper.round(6),
     "compare": lambda net, **k: (
         nm.compare([NET, net], (X, Y), (X, Y), progress=False, **k).training[1].q

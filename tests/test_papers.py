@@ -36,6 +36,7 @@ def out(tmp_path_factory):
 
 @pytest.mark.nightly_cases(
     "chizat-bach/fig2c",
+    "chizat-bach/fig2d",
     "lyu-li/fig6",
     "lyu-li/fig8",
     "wei-2018/fig3",
