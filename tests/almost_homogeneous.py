@@ -15,9 +15,7 @@ INPUTS, HIDDEN, OUTPUTS = 5, 8, 3
 
 
 class Net(nn.Module):
-    """first layer -> function of (net, features) -> last layer without bias; `scale` multiplies the
-    first weights.
-    """
+    """first layer -> function of (net, features) -> last layer; `scale` is of the first weights."""
 
     def __init__(
         self,
@@ -181,9 +179,7 @@ def _maker(function: Callable, e: float, scale: float) -> Callable[[], nn.Module
 def largest_miss(
     model: nn.Module, x: Tensor, groups: dict, members: dict, *, decades: float, draws: int = 6
 ) -> float:
-    """How far f misses the claimed powers, in float64 and by this code alone; factors for the
-    groups within so many decades.
-    """
+    """How far f misses the claimed powers, by this code alone, within so many decades."""
     model, x = model.double(), x.double()
     state = {name: p.detach().clone() for name, p in model.named_parameters()}
     generator, worst = torch.Generator().manual_seed(5), 0.0
@@ -267,9 +263,7 @@ HOMOGENEOUS_FUNCTIONS: dict[str, tuple[Callable, Callable[[], dict[str, nn.Modul
 
 
 def homogeneous() -> Iterator[tuple[str, Callable[[], nn.Module]]]:
-    """Name and maker of nets that are homogeneous in all their parameters: every function at three
-    scales, with and without bias.
-    """
+    """Name and maker of homogeneous nets: functions at three scales, with a bias or not."""
     for name, (function, parts) in HOMOGENEOUS_FUNCTIONS.items():
         for scale, bias in ((1.0, True), (0.01, False), (50.0, True)):
 

@@ -46,9 +46,7 @@ def blocks_of(path: Path) -> list[Block]:
 
 
 def commands_of(path: Path) -> list[list[str]]:
-    """Every `netmargin ...` command line of a file, split into words: lines of blocks, and those in
-    running text with options.
-    """
+    """Every `netmargin ...` command line of a file, in blocks or running text, as words."""
     blocks = [block for block in blocks_of(path) if block.language in ("", "sh")]
     lines = [line for block in blocks for line in block.text.splitlines()]
     lines += [
@@ -68,9 +66,7 @@ class _Console(code.InteractiveConsole):
 
 
 def paste(blocks: list[Block], note) -> None:
-    """Every block into one prompt, line by line; `note(block, seconds, processor_seconds)` after
-    each.
-    """
+    """Every block into one prompt, by lines; `note(block, seconds, processor_seconds)` after."""
     console = _Console({"__name__": "__main__"})
     for block in blocks:
         started, worked, waits = time.monotonic(), time.process_time(), False

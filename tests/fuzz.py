@@ -390,9 +390,7 @@ PACKAGES: dict[str, Callable[[], list[EntryPoint]]] = {
 
 
 def foreign(entry: EntryPoint, changed: dict[str, str]) -> str | None:
-    """Why the outcome of a call with odd values, by argument, is not proper; None where it is an
-    answer or a proper error.
-    """
+    """Why the outcome of a call with odd values, by argument, is not proper; None where it is."""
     try:
         entry.call(
             **{name: FRESH[odd]() if odd in FRESH else ODD[odd] for name, odd in changed.items()}
@@ -420,9 +418,7 @@ def foreign(entry: EntryPoint, changed: dict[str, str]) -> str | None:
 
 
 def _raised_on_purpose(error: BaseException) -> bool:
-    """Whether a ValueError was raised by netmargin, or by scikit-learn, whose checks of X and y its
-    estimators have to make.
-    """
+    """Whether netmargin raised a ValueError, or scikit-learn in the checks of its estimators."""
     frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return "netmargin/" in frames[-1] or any("sklearn/" in frame for frame in frames)
 

@@ -137,9 +137,7 @@ KINDS = RESTORED | TOLD
 
 
 def rate_for(kind: str) -> LearningRate:
-    """A search for the rate where the loss is the same each time it is measured; with noise it
-    would reject most epochs.
-    """
+    """A search for the rate, but where the loss is noisy: it would reject most epochs there."""
     return (
         nm.LossBasedLR()
         if kind in ("arrays", "loader", "generator of the loader")

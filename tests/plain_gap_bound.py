@@ -8,10 +8,7 @@ import numpy as np
 
 
 def plain_bound(chain, anchor, radius, ball, functional, region, multipliers) -> float:
-    """B by loops: the graph minima by all candidates, the quadratic by its dense inverse.
-
-    It is -infinity where the Hessian is not clearly positive definite.
-    """
+    """B by loops, the quadratic by its dense inverse, or -infinity where it is not positive."""
     names = [("d", i) for i in range(len(anchor))]
     for k, signs in enumerate(region.signs[:-1]):
         names += [(k, i) for i in range(len(signs)) if signs[i] == 0]

@@ -39,9 +39,7 @@ FRESH = torch.randn(64, INPUTS, generator=torch.Generator().manual_seed(4))
 
 @pytest.mark.parametrize("family", SETTINGS)
 def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(family):
-    """Judged by code that shares nothing with the library: other samples, float64, independent
-    factors for the groups.
-    """
+    """Judged by other code: other samples, float64, independent factors for the groups."""
     for name, make in almost_homogeneous(family):
         torch.manual_seed(1)
         model = make()
@@ -127,9 +125,7 @@ def test_usual_normalizations_stay_homogeneous_and_say_how_well(norm):
 
 
 def test_the_deviation_is_what_the_net_does_on_the_samples_it_names():
-    """At the factors 1/2 and 2 by hand, with the epsilon where it is: not at a generic point, not
-    on other samples.
-    """
+    """At the factors 1/2 and 2 by hand, with the epsilon where it is, not on other samples."""
     model = named(GUARDS["sqrt(h^2 + e)"], 1e-5)
     answer = analyse(model, X)
     assert answer.samples == 32
@@ -204,9 +200,7 @@ def test_what_epsilons_keep_from_being_scale_invariant_is_left_out():
 
 
 def test_two_spoilers_that_are_small_alone_are_not_small_together():
-    """Many epsilons, each with an effect below 1%: the largest are counted until the rest is
-    small.
-    """
+    """Epsilons with effects below 1%: the largest are counted until the rest is small."""
     torch.manual_seed(0)
     blocks = [
         part
@@ -233,9 +227,7 @@ ESCAPES = {
 
 @pytest.mark.parametrize("how", ESCAPES)
 def test_values_that_leave_the_graph_are_noticed(how):
-    """Derived answers see every value; others are tried from 1e-3 to 1e3 times theta, and say
-    that.
-    """
+    """Derived answers see every value; others are tried from 1e-3 to 1e3 times theta."""
     leave = ESCAPES[how]
     far = named(lambda m, h, e: h.relu() * (2 if leave(h) > e else 1), 400.0)
     answer = analyse(far, X)  # 1000 theta takes the other branch

@@ -108,10 +108,7 @@ def test_linear_nets_to_the_last_digits(outputs):
 
 
 def test_the_boundary_of_a_ball_is_followed_towards_x():
-    """Seen from outside, each tangent leads past the ball, to what is classified correctly.
-
-    Points are .42 of the distance too far away in the mean; that falls to .03, .05 at most.
-    """
+    """Tangents lead past the ball: points .42 of the distance too far come to .03, .05 at most."""
     torch.manual_seed(0)
     net = Scores(lambda x: x.square().sum(1) - 1)
     inside = 0.5 * nn.functional.normalize(torch.randn(20, 3).double())
@@ -265,9 +262,7 @@ def test_a_constant_net_has_no_misclassified_point():
 
 
 def test_gradients_that_are_no_numbers():
-    """sqrt(x^2) has none at 0, where all samples lie in the first input: a walk from the sample goes
-    along the second. Walks from random points leave that line.
-    """
+    """sqrt(x^2) has none at 0, in the first input: a walk from there goes along the second."""
 
     def function(x):
         f = 2 - x[:, 0].square().sqrt() - x[:, 1]
@@ -287,10 +282,7 @@ def test_gradients_that_are_no_numbers():
 
 
 def test_boundaries_beyond_the_first_order():
-    """A slope that falls to a thousandth: the first-order distance is 1, the true one 500.5.
-
-    In 60 inputs, of which one counts, random points do not find it.
-    """
+    """The first-order distance is 1, the true one 500.5; random points in 60 inputs miss it."""
 
     def function(x):
         f = torch.where(x[:, 0] < 0.5, 1 - x[:, 0], 0.5 - (x[:, 0] - 0.5) / 1000)

@@ -12,9 +12,7 @@ from netmargin.kernels import arc_cosine
 
 
 def test_values_are_the_sums_of_their_terms():
-    """Each term by hand is in `test_sound_guarantees.py`; a quarter of the samples half or fully
-    below gamma adds its ramp.
-    """
+    """Each term by hand is in `test_sound_guarantees.py`; samples below gamma add their ramp."""
     X = np.tile([[1.0, 0.0]], (400, 1))
     two = bounds.two_layer_bound(np.full(400, 0.25), X, radius=1.0)
     assert two.value == pytest.approx(sum(two.terms.values()))
@@ -25,9 +23,7 @@ def test_values_are_the_sums_of_their_terms():
 
 
 def test_kernel_bound_of_the_arc_cosine_kernel():
-    """Lemma 3.4 with its constants: 2 sqrt 2 / gamma sqrt(D / (d n)), D the mean square, whatever
-    the inputs.
-    """
+    """Lemma 3.4 with its constants: 2 sqrt 2 / gamma sqrt(D / (d n)), D the mean square."""
     X = np.random.default_rng(0).normal(size=(50, 3))
     arc = bounds.kernel_bound(np.full(50, 0.3), arc_cosine(X, bias=False), largest=10.0)
     expected = 2 * math.sqrt(2) / 0.3 * math.sqrt((X**2).sum() / 50 / (3 * 50))
@@ -53,9 +49,7 @@ def test_vacuous_bounds_say_so():
 
 
 def test_no_bound_is_violated_in_200_trials():
-    """Noisy half planes, and the net |w|-balanced that computes a direction learnt from the
-    samples: at most the bound, each time; and not by miles.
-    """
+    """Noisy half planes, a net that computes a direction learnt from them; not by miles either."""
     ratios = []
     for seed in range(200):
         random = np.random.default_rng(seed)
@@ -103,9 +97,7 @@ def test_rademacher_estimates_stay_below_their_lemmas():
 
 @pytest.mark.slow
 def test_interclass_distance_finds_planted_structure():
-    """Two coordinates of 15 tell the classes apart: found within 0.1%, inside a bracket of less
-    than 1%; and in the flat case exactly.
-    """
+    """Two of 15 coordinates tell classes apart: within 0.1%, in a bracket of less than 1%."""
     for draw, distance in ((nm.datasets.hypercube, math.sqrt(2)), (nm.datasets.gaussian_xor, 2.0)):
         X, y = draw(120, 15)
         found = bounds.interclass_distance(X, y, 2)

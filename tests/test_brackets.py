@@ -160,9 +160,7 @@ def test_narrow_nets_are_bracketed(data, width, bias, margin):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_of_narrow_nets_hold_and_are_tight(seed):
-    """No net of that width, drawn at random near the solution or anywhere, goes beyond the bound,
-    and the bound is attained.
-    """
+    """No net of that width, near the solution or drawn anywhere, beats the attained bound."""
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(4, 2)), np.array([1, -1, 1, 1])
     found = nm.solvers.narrow_max_margin(X, y, 2)

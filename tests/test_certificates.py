@@ -19,9 +19,7 @@ from tests.test_sound_certificates import flat, jacobian, labelled, made_feasibl
 
 
 def separated_problem(seed: int):
-    """A net with random weights and labels that it gives itself, so that every margin is
-    positive.
-    """
+    """A net with random weights and labels that it gives itself: every margin is positive."""
     torch.manual_seed(seed)
     if seed % 3 == 2:
         net, X = mnist_cnn(channels=(2, 3), hidden=6), torch.rand(6, 1, 28, 28)
@@ -92,9 +90,7 @@ def test_linear_optimum_is_certified_and_its_multipliers_are_the_dual():
 
 
 def test_convex_optimum_of_two_layer_nets_is_a_kkt_point_within_a_radius():
-    """XOR: four neurons on no kink; and its layers thrown out of balance are no KKT point, but
-    their product margin is.
-    """
+    """XOR: four neurons on no kink; out of balance they are one of the product margin alone."""
     X, y = [[1.0, 1], [-1, -1], [1, -1], [-1, 1]], [1, 1, -1, -1]
     net = solvers.f1_max_margin(X, y, bias=False).to_network()
     assert nm.certify(net, (X, y)).relative_epsilon < 1e-9
@@ -120,9 +116,7 @@ def test_subgradients_within_a_radius_lower_epsilon_on_a_kink():
 
 
 def test_windows_prove_what_they_leave_out(monkeypatch):
-    """With few constraints at first, more are brought in until the rest are proved not to
-    matter.
-    """
+    """Few constraints at first: more come in until the rest are proved not to matter."""
     torch.manual_seed(0)
     net = mlp([10, 20, 3]).double()
     data = X, _ = labelled(net, torch.randn(300, 10, dtype=torch.float64), clear=0.5)
@@ -138,9 +132,7 @@ def test_windows_prove_what_they_leave_out(monkeypatch):
 
 
 def test_partial_norm_counts_only_what_scales():
-    """BatchNorm in evaluation mode: homogeneous in the last layer and the affine parameters; the
-    gradient elsewhere must vanish as well.
-    """
+    """BatchNorm in evaluation mode: the gradient in what does not scale must vanish as well."""
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1, bias=False)
@@ -209,9 +201,7 @@ def test_bad_input():
 
 
 def test_a_broken_sign_is_noticed(monkeypatch):
-    """The residual is recomputed by a backward pass: multipliers of the wrong problem show as a
-    large epsilon.
-    """
+    """The residual is recomputed: multipliers of a wrong problem show as a large epsilon."""
     net = nn.Linear(2, 1, bias=False).double()
     net.weight.data[:] = 1.0
     data = ([[2.0, 0.0], [0.0, -2.0]], [1, -1])
@@ -276,9 +266,7 @@ class Tied(nn.Module):
 
 @pytest.mark.parametrize(("how", "norm"), [("tied", "global"), ("cosine", "partial")])
 def test_weights_used_twice(how, norm):
-    """The gradient of such a layer is no outer product (found by review: a wrong epsilon, called
-    complete).
-    """
+    """The gradient of such a layer is no outer product (found by review: a wrong epsilon)."""
     torch.manual_seed(0)
     net = Tied(how).double()
     X = torch.randn(8, 4, dtype=torch.float64)

@@ -19,9 +19,7 @@ NEURONS = np.eye(2)
 
 
 class Scripted:
-    """A problem whose bracket closes with its third proof; `happens` says what else comes, by the
-    step at which it comes.
-    """
+    """A problem whose bracket closes with its third proof; `happens` says by step what comes."""
 
     deadline, tol, exact, zero = np.inf, 1e-6, True, None
 
@@ -148,9 +146,7 @@ AFTER_THE_SEARCH = {"extract_net", "extract_soft_net", "columns", "_fit_least_sq
 
 
 class Interrupt:
-    """Ctrl-C at the `at`-th line that `function` of the package `columns` runs within a search; it
-    counts the lines of all of them.
-    """
+    """Ctrl-C at the `at`-th line of `function` of the package `columns`; all lines are counted."""
 
     def __init__(self, function: str = "", at: int = 0):
         self.function, self.at, self.lines, self.searching = function, at, Counter(), False

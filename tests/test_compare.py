@@ -31,9 +31,7 @@ def linear(direction) -> nn.Module:
 
 @pytest.fixture(scope="module")
 def plane():
-    """300 training and 400 held-out points in the plane, whose labels are the sign of x_1, with
-    noise.
-    """
+    """300 training and 400 held-out points, whose labels are the sign of x_1, with noise."""
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(700, 2, generator=generator).double()
     y = torch.where(X[:, 0] + 0.3 * torch.randn(700, generator=generator) > 0, 1, -1)
@@ -111,9 +109,7 @@ def test_what_a_change_of_calibration_makes_is_not_called_real(plane):
 
 
 def test_how_far_a_change_of_calibration_moves_z():
-    """The formulas of docs/comparing.md: between -sqrt(e / (1 - e)) and sqrt((1 - e) / e), e the
-    error, and both ends are approached.
-    """
+    """Between -sqrt(e / (1 - e)) and sqrt((1 - e) / e), e the error; both ends are approached."""
     terms, of_means = NUMBERS[Z]
 
     def z(q):
@@ -130,9 +126,7 @@ def test_how_far_a_change_of_calibration_moves_z():
 
 
 def test_pairing_sees_what_single_intervals_do_not():
-    """Two nets that differ on 12 samples, all in favour of the first: their own intervals overlap,
-    that of the difference leaves out 0.
-    """
+    """Nets that differ on 12 samples: own intervals overlap, that of the difference omits 0."""
     q = np.random.default_rng(0).normal(0.5, 1, 400)
     worse = q.copy()
     worse[np.flatnonzero(q > 0)[:12]] *= -1
@@ -171,9 +165,7 @@ def test_of_20_pairs_of_equal_nets_one_at_most_looks_different(tails, n):
 
 @pytest.mark.slow
 def test_intervals_cover_what_they_say():
-    """95% intervals hold the true value for about 95% of data sets, also of nets that differ; the
-    standard error of 200 trials is 1.5 points.
-    """
+    """95% intervals hold the truth for about 95% of data sets; 1.5 points is a standard error."""
     generator = np.random.default_rng(0)
     held = dict.fromkeys((ERROR, Z, INPUT, "z of one net"), 0)
     # Phi(-1) - Phi(-2), 1 - 2, and quartiles of e^q, which is a distance.

@@ -34,9 +34,7 @@ NEURONS = np.column_stack([np.cos(ANGLES), np.sin(ANGLES)])
 
 
 def relu_response(c: np.ndarray, X: np.ndarray, power: int = 1) -> float:
-    """The largest |sum_n c_n relu(u . x_n)^power| over unit u, to some digits, as seen from
-    20,000 of them.
-    """
+    """max |sum_n c_n relu(u . x_n)^power| over unit u, to some digits, from 20,000 of them."""
     return float(np.abs(c @ np.maximum(X @ NEURONS.T, 0.0) ** power).max())
 
 
@@ -220,9 +218,7 @@ def residuals_of(solution, X, y) -> float:
 
 
 def entropy_of(solution, X, y) -> float:
-    """The dual objective mean H(p) at the weights p, which no unit neuron may answer by more than
-    2 lambda.
-    """
+    """The dual objective mean H(p), p such that no unit neuron answers by more than 2 lambda."""
     p = solution.dual * len(y)
     assert relu_response(y * solution.dual, X) <= 2 * 0.05 * (1 + 1e-9)
     return float((entr(p) + entr(1 - p)).mean())
@@ -384,9 +380,7 @@ def solved(name: str):
 
 
 def agree(name: str, other, factor: float = 1.0) -> bool:
-    """Whether a solution of the same problem in other clothes is certified, with `factor` times the
-    value.
-    """
+    """Whether a solution of the same problem in other clothes is certified, up to `factor`."""
     row = ROWS[name]
     expected = factor * row.value(solved(name))
     return bool(other.certified) and row.value(other) == pytest.approx(expected, rel=AGREE)
@@ -500,9 +494,7 @@ def test_one_more_sample_never_makes_it_easier(name):
 
 
 class TickingClock:
-    """A clock that moves by a second whenever it is read: a limit of k seconds ends the search at
-    its k-th reading, on every machine.
-    """
+    """A clock that moves a second whenever it is read: limits end at a reading, everywhere."""
 
     def __init__(self):
         self.now = 1000.0

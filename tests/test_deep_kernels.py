@@ -30,9 +30,7 @@ class Scale(torch.nn.Module):
 
 
 def wide_net(depth: int, width: int) -> torch.nn.Sequential:
-    """A net with normal weights of variance 1, and signals divided by the root of half the width
-    after each hidden layer: the parametrization of the source.
-    """
+    """Normal weights of variance 1, signals over the root of half the width, as in the source."""
     sizes = [4, *[width] * depth, 1]
     layers = []
     for before, after in itertools.pairwise(sizes):

@@ -38,9 +38,7 @@ def test_samples_are_those_of_their_seed(name):
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (2, 2), (3, 2), (4, 2), (3, 3)])
 def test_parity_margins_are_exact(d, k, bias):
-    """The closed form against complete pricing, in every case of at most 4 dimensions with the
-    bias.
-    """
+    """The closed form against complete pricing, in at most 4 dimensions with the bias."""
     X, y = datasets.parity(d, k)
     found = f1_max_margin(X, y, bias=bias, pricing="complete" if d + bias <= 4 else "auto")
     expected = datasets.parity_margin(d, k, bias=bias)
@@ -50,9 +48,7 @@ def test_parity_margins_are_exact(d, k, bias):
 
 
 def test_four_neurons_reach_their_margin_whatever_the_noise():
-    """With noise coordinates the best margin is at least that of the plane; in the plane it is
-    that.
-    """
+    """With noise coordinates the best margin is at least that of the plane, where it is that."""
     for draw, margin in (
         (datasets.gaussian_xor, 1 / (4 * math.sqrt(2))),
         (datasets.hypercube, 1 / 8),

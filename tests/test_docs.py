@@ -41,9 +41,7 @@ def marks_of(name):
     ],
 )
 def test_python_blocks_run_as_they_are(path, tmp_path):
-    """In a fresh interpreter, line by line, as a reader pastes them. `python -m tests.docs_blocks`
-    shows the times.
-    """
+    """In a fresh interpreter, line by line; `python -m tests.docs_blocks` shows the times."""
     places = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     command = [sys.executable, "-m", "tests.docs_blocks", str(path)]
     done = subprocess.run(

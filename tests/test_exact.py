@@ -137,9 +137,7 @@ def test_the_judge_sees_an_order_that_is_wrong(monkeypatch):
 
 
 def test_exact_answers_in_closed_form():
-    """Separation by a vector or by weights that add up to 0; neurons on two axes; values on a line,
-    of which a net without bias takes two.
-    """
+    """Separation or weights that add up to 0; neurons on two axes; values on a line."""
     w, p = separate(whole([[1.0, 1e-300], [-1.0, 1e-300]])[0])
     assert p is None
     assert w[1] > 0

@@ -38,10 +38,7 @@ def draw_net(rng) -> tuple[Chain, np.ndarray, int]:
 
 
 def nearest_point(rows: np.ndarray, least: np.ndarray) -> float:
-    """The length of the shortest d with rows d >= least; infinite if there is none.
-
-    Source: Lawson and Hanson 1974, least distance programming.
-    """
+    """The length of the shortest d with rows d >= least, by Lawson and Hanson 1974, or infinity."""
     lengths = np.linalg.norm(rows, axis=1)
     if (lengths == 0).any():
         if (least[lengths == 0] > 0).any():

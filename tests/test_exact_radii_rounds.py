@@ -37,10 +37,7 @@ def draw_deep_net(seed: int) -> tuple[Chain, np.ndarray, int]:
 
 
 def test_multipliers_without_room_begin_farther_out(monkeypatch):
-    """Regions are searched, not only branched: without that these trees have 400 regions and more.
-
-    Too small a complementarity of what regions inherit brings the case about.
-    """
+    """Without a search in regions that inherit too little room these trees have 400 and more."""
     monkeypatch.setattr(node_search, "_INHERITED_NU", 1e-3)
     regions = 0
     for seed, share in ((5, 0.95), (7, 0.99)):

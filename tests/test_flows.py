@@ -66,9 +66,7 @@ def tiny_steps(weights, X: np.ndarray, y: np.ndarray, time: float, step: float) 
     [((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)],
 )
 def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
-    """The test of the neighbours' trap: 20 points, d 5, 20 units, T = 10. Pre-activations cross,
-    slide and leave their kinks.
-    """
+    """20 points, d 5, 20 units, T = 10: pre-activations cross, slide and leave their kinks."""
     torch.manual_seed(seed)
     net = mlp(list(widths), bias="none").double()
     X, y = random_data(20, 5)
@@ -100,9 +98,7 @@ def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
     ],
 )
 def test_flow_passes_where_kinks_meet(widths, n, seed):
-    """Kinks of several layers on one sample, layers that die on a sample, kinks that depend on each
-    other: found by hand, each stopped the flow.
-    """
+    """Kinks of several layers on a sample, dying layers: found by hand, each stopped the flow."""
     torch.manual_seed(seed)
     X = torch.randn(n, widths[0])
     net = mlp(list(widths), bias="none")
@@ -265,9 +261,7 @@ def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, f
 
 @pytest.mark.slow
 def test_proximal_steps_leave_out_only_samples_without_weight():
-    """Far samples take no part once they weigh less than rounding, and take part again when they do
-    not.
-    """
+    """Far samples take no part while they weigh less than rounding, and come back after."""
     torch.manual_seed(0)
     net = mlp([4, 8, 1], bias="none").double()
     X, y = random_data(12, 4)
@@ -294,9 +288,7 @@ def test_proximal_steps_leave_out_only_samples_without_weight():
 
 @pytest.mark.slow
 def test_proximal_flow_passes_kinks_that_are_no_relus():
-    """Where the exact flow stalls; found by review: L-BFGS that starts on a kink may find no way
-    down from there.
-    """
+    """Where the exact flow stalls: L-BFGS that starts on a kink may find no way down."""
     flow = flow_of(
         lambda z: z.clamp(min=0), time=50.0, method="proximal", step_size=0.1, progress=False
     )
@@ -392,9 +384,7 @@ def _float64():
 @pytest.mark.slow
 @pytest.mark.usefixtures("_float64")
 def test_flow_of_a_smooth_net_approaches_a_kkt_point():
-    """Epsilon falls at least 10x, beta tends to 1, and the trade-off passes on or below Lemma C.8's
-    point at every recorded time.
-    """
+    """Epsilon falls 10x, beta tends to 1, the trade-off stays below Lemma C.8's point."""
     torch.manual_seed(0)
     X = torch.randn(6, 3)
     y = torch.where(X[:, 0] > 0, 1, -1)
@@ -538,9 +528,7 @@ def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
 
 
 def test_minimization_stays_finite():
-    """Found by the ledger: L-BFGS can run into NaN once only rounding is left to gain; here, as the
-    function ends.
-    """
+    """L-BFGS can run into NaN once only rounding is left to gain; here, as the function ends."""
     x = torch.tensor([1.0, 4.0], dtype=torch.float64, requires_grad=True)
     minimize([x], lambda: torch.sqrt(x).sum(), 50)
     assert torch.isfinite(x).all()

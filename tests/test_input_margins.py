@@ -45,9 +45,7 @@ def trained():
 
 @pytest.mark.parametrize("outputs", [1, 2, 7])
 def test_linear_nets_are_exact(outputs):
-    """The boundary of a linear net is where its scores agree: distances in closed form, and the
-    score gaps at the foot points are zero.
-    """
+    """Distances in closed form; at the foot points the scores of a linear net agree."""
     torch.manual_seed(0)
     model, X = nn.Linear(9, outputs).double(), torch.randn(50, 9).double()
     y = torch.randint(max(outputs, 2), (50,))
@@ -103,9 +101,7 @@ def test_size_of_the_parameters_and_of_the_inputs(trained):
 
 
 def test_few_rivals_are_exact_up_to_the_headroom():
-    """With few rivals distances are never too small, and too large only where the gradient of a
-    class that was left out exceeds what the headroom allows.
-    """
+    """Never too small; too large only where a left-out class is steeper than the headroom."""
     torch.manual_seed(0)
     model = nn.Linear(8, 40).double()
     with torch.no_grad():  # classes of very different slopes, so that some rivals are overlooked

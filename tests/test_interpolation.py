@@ -34,9 +34,7 @@ def with_bias(X) -> np.ndarray:
 
 
 def judge(solution, X, y, tol: float) -> None:
-    """Everything that an interpolation claims, from scratch: values, norm, and responses of random
-    neurons and all rays.
-    """
+    """What an interpolation claims, from scratch: values, norm, responses of neurons and rays."""
     Z = with_bias(X)
     features = np.maximum(Z @ solution.atoms[:, :-1].T * np.sqrt(2), 0.0)
     alphas = solution.weights * solution.atoms[:, -1] / np.sqrt(2)
@@ -71,9 +69,7 @@ def assert_set_is_solved(index: int) -> None:
 @pytest.mark.slow_cases("8")
 @pytest.mark.parametrize("index", [5, 8])
 def test_no_search_ends_before_its_best_weights_are_proved(index, monkeypatch):
-    """A search whose best dual weights turned out to be worth less once lost its patience at a
-    gap of 11%, on some machines: rounding chose its path. Here it has none to lose.
-    """
+    """One lost its patience at a gap of 11% on some machines; here it has none to lose."""
     monkeypatch.setattr(margin_problem, "_PATIENCE", 1)
     assert_set_is_solved(index)
 
@@ -95,9 +91,7 @@ def test_gaussian_sets(index):
 
 
 def test_a_set_on_which_one_over_the_norm_was_too_small():
-    """Maximizing 1 / norm = 0.002 to the tolerances of a linear program once ended without an
-    answer, and a gap of 0.
-    """
+    """Maximizing 1 / norm = 0.002 once ended without an answer, and a gap of 0."""
     random = np.random.default_rng(4)
     X, y = random.normal(size=(60, 2)), random.normal(size=60)
     solution = min_norm_interpolation(X, y)
@@ -106,9 +100,7 @@ def test_a_set_on_which_one_over_the_norm_was_too_small():
 
 
 def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
-    """The convex program over every cell at once: min sum |v_j| with v_j in cell j, of both
-    signs.
-    """
+    """The convex program over every cell at once: min sum |v_j|, v_j in cell j, both signs."""
     active = np.concatenate([cells(Z)] * 2)
     k, (n, D) = len(active), Z.shape
     signs = np.repeat([1.0, -1.0], k // 2)
@@ -148,9 +140,7 @@ def test_equals_brute_force_over_all_cells(dimension):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_on_a_line_equals_a_dense_linear_program(seed):
-    """Neurons with a kink at each sample and at 2,000 angles between: at most the square of half a
-    step worse.
-    """
+    """Kinks at each sample and 2,000 angles between: worse by the square of half a step."""
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(12, 1)), random.normal(size=12)
     Z = with_bias(X)
@@ -317,9 +307,7 @@ def test_nearly_equal_samples_claim_only_what_is_reached(step):
     ],
 )
 def test_a_small_residual_does_not_make_a_small_norm(X, y, bias, least):
-    """f is Lipschitz with its norm, so that the norm is at least |y_2 - y_1| / |x_2 - x_1|: what a
-    residual of 1e-8 hides is 10 to 300,000 times the norm of what is found.
-    """
+    """f is Lipschitz with its norm: what a residual of 1e-8 hides is 10 to 300,000 times it."""
     for norm in ("l1", "l2"):
         solution = min_norm_interpolation(X, y, bias=bias, norm=norm)
         assert solution.status is not Status.OPTIMAL
@@ -435,9 +423,7 @@ def test_an_early_end_returns_what_is_there(monkeypatch):
 @pytest.mark.slow_cases("5")
 @pytest.mark.parametrize("d", [2, 5])
 def test_brackets_hold_wherever_the_time_is_up(monkeypatch, d):
-    """A clock that stands still until it is looked at for the last time: programs, search and
-    proofs end in the middle.
-    """
+    """A clock that stands still until its last look: search and proofs end in the middle."""
     random = np.random.default_rng(d)
     X, y = random.normal(size=(14, d)), random.normal(size=14)
     labels = np.sign(y)
@@ -514,9 +500,7 @@ _OTHERS = np.eye(5)[1:].tolist()
     ],
 )
 def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
-    """Directions 5e-12 apart are priced as one: without the term for what that neglects, bounds
-    would be violated.
-    """
+    """Directions 5e-12 apart are priced as one: bounds need the term for what that neglects."""
     Z, c, u = (np.array(part, dtype=float) for part in (Z, c, u))
     attained = abs(float(np.maximum(Z @ u, 0.0) ** power @ c)) / np.linalg.norm(u) ** power
     bounds = [PricingBound(Z, power, "local", np.inf).relax(c)]

@@ -431,9 +431,7 @@ def whole_work(name: str):
 
 
 def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[Any, int]:
-    """What a call returns where the `moment`-th call inside raises KeyboardInterrupt, and how many
-    of them there were.
-    """
+    """What a call returns where its `moment`-th call inside is interrupted, and their number."""
     module, _, inner = inside.partition(":")
     *owners, last = inner.split(".")
     owner = functools.reduce(getattr, owners, importlib.import_module(f"netmargin.{module}"))

@@ -169,10 +169,7 @@ def test_scores_do_not_depend_on_order_scale_or_names_of_classes(digits):
 @pytest.mark.parametrize("apart", [1.0, 4.0])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
 def test_at_most_so_many_labels_are_wrong_whether_classes_overlap(apart, share):
-    """Two Gaussian classes: with 1.0 between them the estimate for no wrong label at all is 18%.
-
-    Each case may fail once in 20 times: 4 of 20 would be a chance of 1.6%, 5 of .3%.
-    """
+    """Two Gaussian classes; each case may fail once in 20: 4 of 20 is a chance of 1.6%."""
     held, bounds = 0, []
     for seed in range(20):
         rng = np.random.default_rng(seed)

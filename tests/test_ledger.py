@@ -187,9 +187,7 @@ def test_a_printed_error_that_cannot_be_shown_makes_its_claim_fail():
 
 
 def test_entries_of_claims_that_fail():
-    """The first violated instance, not the worst; NaN is a violation; no instance proves
-    nothing.
-    """
+    """The first violated instance, not the worst; NaN violates; no instance proves nothing."""
     claim = made(lambda trial: [0.0, trial.number - 1.0])
     assert claim.examine(quick=True).holds
     entry = claim.examine(seed=4)
@@ -226,9 +224,7 @@ def test_pages():
 
 
 def test_the_committed_page_is_of_these_claims():
-    """Written by a full run: `netmargin verify --markdown docs/ledger.md`. A claim that was added
-    since is not there yet; one that changed since has to be run again.
-    """
+    """Of a full run, `netmargin verify --markdown docs/ledger.md`, to run anew after changes."""
     page = (Path(__file__).parents[1] / "docs/ledger.md").read_text()
     assert "full run" in page
     examined = re.findall(r"^\| `([^`]+)` \| .*\| holds:", page, re.MULTILINE)

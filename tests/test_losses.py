@@ -33,9 +33,7 @@ def reference(name: str):
 
 
 def agree(value: float, exact, *, at_least: float = 0.0) -> bool:
-    """Relative agreement; where the number is a logarithm, `at_least` 1 makes it that of what it is
-    the logarithm of.
-    """
+    """Relative agreement; for a logarithm, `at_least` 1 makes it that of its argument."""
     return abs(mpmath.mpf(value) - exact) <= TOLERANCE * max(abs(exact), at_least)
 
 

@@ -77,9 +77,7 @@ def test_quasi_margins_are_the_normalized_ones_where_exponents_are_equal(bias):
 
 
 def test_quasi_norms_beyond_float64():
-    """||theta|| = 1e200 with exponents 1e-3 and 1: a* = 200 log(10) * 1000 for the one, and the
-    other is seen no more.
-    """
+    """||theta|| = 1e200, exponents 1e-3 and 1: a* = 200 log(10) * 1000, the other unseen."""
     a = solve_for_unit_norm(np.array([1e-3, 1.0]), np.array([1e300, 4.0]))
     assert a == pytest.approx(150 * math.log(10) / 1e-3, rel=1e-13)
     for exponents, squares in (([0.3, 0.7, 1], [2, 1e-8, 5]), ([1, 1], [1e-300, 1e-300])):
@@ -109,9 +107,7 @@ def test_quasi_margins_count_the_parameters_that_scale_and_no_others():
 
 
 def test_margins_stay_where_convolutions_before_a_normalization_are_rescaled():
-    """Statistics are estimated again by torch; the margins that count the size of these
-    convolutions move.
-    """
+    """Statistics are estimated again; margins that count these convolutions' sizes move."""
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(2, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4, 1e-300, None), nn.ReLU(),

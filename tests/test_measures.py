@@ -135,9 +135,7 @@ def test_long_projected_flows_say_where_they_stop(monkeypatch):
 
 
 def test_slackness_without_the_time_for_a_proof():
-    """The arrangement of 120 points of rank 4 takes seconds: without them the maximum is that of
-    the search, and says so.
-    """
+    """120 points of rank 4 take seconds: without them the maximum is that of the search."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(120, 3)), random.choice([-1, 1], 120)
     measure = ReLUMeasure.projected(random.normal(size=(20, 5)), bias=True)
@@ -190,9 +188,7 @@ def test_bad_input():
 
 @pytest.mark.slow
 def test_figures_of_runs(tmp_path):
-    """Margins beside the optimum, and the classifiers at all snapshots; margins alone where the
-    data are not in the plane.
-    """
+    """Margins beside the optimum, classifiers at all snapshots; margins alone off the plane."""
     X, y = DATA
     runs = train_both_layers(
         X, y, width=20, steps=30, snapshots=[0, 10], seeds=(0, 1), progress=False

@@ -63,9 +63,7 @@ def test_gradient_flow_is_mirror_flow(kind, time):
 
 
 def test_early_margin():
-    """What is promised holds, as long as the features keep half of their margin; features without
-    parameters do not drift.
-    """
+    """The promise holds while features keep half of their margin; without parameters, always."""
     x = torch.tensor([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], dtype=torch.float64)
     data, n = (x, torch.tensor([1, -1, 1])), 3
     net = NormalizedNet(NormalizedReLU(2, 50), 50)
@@ -115,9 +113,7 @@ def test_constants_of_normalized_relus():
 
 @pytest.mark.slow
 def test_flows_pass_where_all_coordinates_vanish():
-    """log u = 0 is no special point, and w = 0 only to the norm: h = u x from u = 1/4 or 1, and h =
-    w x from w = -1.
-    """
+    """log u = 0 is no special point, and w = 0 only to the norm: h = u x, and h = w x."""
     data = (torch.ones(1, 1, dtype=torch.float64), torch.tensor([1]))
     for a in (0.5, 1.0):
         net = NormalizedNet(_Fixed(nn.Identity()), 1, seed=1)

@@ -58,9 +58,7 @@ def test_figures_at_smoke_scale(out, id):
 
 
 def test_the_committed_gallery():
-    """Every figure on the page is one that there is, holds, and its picture is small. A figure that
-    was added since the page was written is not there yet.
-    """
+    """Every figure on the page exists and holds, and its picture is small."""
     docs = Path(__file__).parents[1] / "docs"
     page = (docs / "gallery.md").read_text()
     shown = re.findall(r"^## (\S+): ", page, re.MULTILINE)
@@ -180,9 +178,7 @@ def wait_for_runs(process: subprocess.Popen, runs: Path, number: int) -> None:
 
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path):
-    """kill -9 in the middle: the runs that were done are kept, and the rows are those of an
-    uninterrupted sweep.
-    """
+    """kill -9 in the middle: done runs are kept, and the rows are those of a whole sweep."""
     runs, process = (
         tmp_path / "chizat-bach/fig2c/smoke/runs",
         start("chizat-bach/fig2c", tmp_path, 1),
@@ -259,9 +255,7 @@ def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch,
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_no_halves(tmp_path):
-    """Training that is interrupted returns what it has; a sweep must not take that for a result.
-    And the same command goes on, past a damaged file.
-    """
+    """A sweep takes no interrupted training for a result, and goes on past a damaged file."""
     process = start(
         "chizat-bach/fig2c", tmp_path, 2, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -290,9 +284,7 @@ def test_interrupted_sweeps_say_so(tmp_path, monkeypatch):
 
 
 def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
-    """To settings of their own net, to constants and to helpers in comprehensions; not to
-    thresholds of the check, nor to the number of runs.
-    """
+    """To settings, constants and helpers; not to thresholds or the number of runs."""
     known, settings = figure("lyu-li/fig7"), training.SCALES["laptop"]
     run = known.runs(settings)[0]
     key = lambda settings: folder_of(known, settings, run, tmp_path).name  # noqa: E731

@@ -31,9 +31,7 @@ def entropy(p):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("regularization", [1e-6, 1e-3, 0.1])
 def test_logistic_reference_by_brute_force(regularization, power):
-    """On the plane: the dual weights against all directions of a fine grid, the primal value
-    recomputed, both ends meet.
-    """
+    """On the plane: dual weights against a fine grid, the primal recomputed, both ends meet."""
     X, y = corners(12)
     found = f1_logistic(X, y, regularization=regularization, bias=False, power=power)
     assert found.certified
@@ -88,9 +86,7 @@ def test_logistic_reference_of_contradictions_is_zero():
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["Dirac", "half-sphere"])
 def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
-    """To 1e-3 of the certified optimum, from one neuron, and from positive neurons with |a| = b,
-    which stay positive.
-    """
+    """To 1e-3 of the certified optimum, from one neuron, and from positive ones, |a| = b."""
     X, y = corners()
     problem = regularized_logistic(X, y, regularization=0.01)
     best = f1_logistic(X, y, regularization=0.01)
@@ -130,9 +126,7 @@ def test_unperturbed_flow_is_gradient_descent():
 
 
 def test_change_of_the_objective():
-    """Lemma E.7 for one small step: d/dt L = -sigma E_rho L' + sigma E_U L' - E |v|^2, exact for
-    the U of the new particles.
-    """
+    """Lemma E.7 for one small step: d/dt L = -sigma E_rho L' + sigma E_U L' - E |v|^2."""
     X, y = corners(8)
     problem = regularized_logistic(X, y, regularization=0.05)
     random = np.random.default_rng(2)
@@ -195,9 +189,7 @@ def test_too_large_steps_are_taken_back():
 
 
 def test_growth_by_new_mass_is_no_divergence():
-    """From the optimum with a large sigma, L grows, whatever the step: the flow goes on with the
-    rate given.
-    """
+    """From the optimum with a large sigma, L grows: the flow goes on with the given rate."""
     X, y = [[1.0], [-1.0]], [1, 1]
     problem = regularized_logistic(X, y, regularization=1e-3)
     best = f1_logistic(X, y, regularization=1e-3)
@@ -211,9 +203,7 @@ def test_growth_by_new_mass_is_no_divergence():
 
 
 def test_schedule_follows_the_proof():
-    """More accuracy takes a smaller sigma and more time; the time grows no faster than the theorem
-    says.
-    """
+    """More accuracy takes a smaller sigma and more time, no more than the theorem says."""
     bounds = regularized_logistic(*corners(), regularization=0.1).regularity
     schedules = [perturbation_schedule(bounds, epsilon=e, start=0.7) for e in (0.2, 0.1, 0.05)]
     sigmas, times = [s.sigma for s in schedules], [s.time for s in schedules]

@@ -76,9 +76,7 @@ def test_kernel_classifiers_find_the_margin_beside_a_huge_sample():
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @pytest.mark.parametrize("offset", [1e4, 1e5, 1e7])
 def test_two_ordinary_points_are_separated_by_a_line(norm, offset):
-    """w x + b with x = offset and offset + 1: the best is 1 / (2 offset + 3) in l1, and the bracket
-    holds what is attained exactly.
-    """
+    """w x + b, x = offset and offset + 1: the best is 1 / (2 offset + 3) in l1, exactly."""
     X, y = np.array([[offset], [offset + 1]]), [-1, 1]
     found = linear_max_margin(X, y, norm=norm, bias=True)
     assert found.status in (Status.OPTIMAL, Status.STALLED)
@@ -145,9 +143,7 @@ def test_random_labels_are_proved_to_be_inseparable(norm, n, d):
 
 
 def test_hulls_that_miss_0_by_a_rounding_are_not_proved_to_hold_it():
-    """In the plane and in six dimensions: sums of 0 by construction, then one coordinate an ulp
-    off.
-    """
+    """In two and six dimensions: sums of 0 by construction, then one coordinate an ulp off."""
     touching = np.array([[1.0, 1.0], [-1.0, 2.0], [0.0, -1.0]])
     assert find_contradiction(touching) is not None
     line = np.array([[1.0, 0.0], [-1.0, 0.0]])

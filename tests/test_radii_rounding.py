@@ -39,10 +39,7 @@ def exact_score(net: nn.Sequential, x: Fraction) -> Fraction:
 
 
 def exact_radius(net: nn.Sequential, x: float, sign: int) -> Fraction | None:
-    """The distance to the nearest input whose score is 0 or of the other sign; None for none.
-
-    The score is piecewise linear with kinks where some ReLU's input is 0, all of which are listed.
-    """
+    """The distance to the nearest input of score 0 or the other sign, from all kinks, or None."""
     start, kinks = Fraction(x), set()
     for place, layer in enumerate(net):
         if isinstance(layer, nn.ReLU) or place == len(net) - 1:
@@ -84,9 +81,7 @@ def roots(net: nn.Sequential, kinks: set) -> list[Fraction]:
     ],
 )
 def test_radii_at_every_scale(count, options):
-    """Weights, biases and inputs from 1e-300 to 1e300: neither radius is beyond the exact one, and
-    one is infinite only where the exact one is.
-    """
+    """From 1e-300 to 1e300 neither radius is beyond the exact one, or infinite without it."""
     rng = np.random.default_rng(0)
     proved = 0
     for _ in range(count):

@@ -58,9 +58,7 @@ blocks = st.one_of(
 
 @st.composite
 def nets(draw) -> nn.Module:
-    """Linear, up to five blocks, Linear, the ends optional; float64, no parameter at a special
-    value.
-    """
+    """Linear, up to five blocks, Linear, the ends optional; float64, no special values."""
     first = [nn.Linear(WIDTH, WIDTH, bias=draw(st.booleans()))] if draw(st.booleans()) else []
     body = [make() for make in draw(st.lists(blocks, min_size=1, max_size=5))]
     last = [nn.Linear(WIDTH, 2, bias=draw(st.booleans()))] if draw(st.booleans()) else []

@@ -100,9 +100,7 @@ LARGE = [  # by what an annotation contains, the first that fits
 
 
 def filled(kind: type):
-    """An instance whose every field is as large as it gets; made without the checks of its
-    constructor.
-    """
+    """An instance whose every field is as large as it gets, without its constructor's checks."""
     record = object.__new__(kind)
     for field in dataclasses.fields(kind):
         value = next(value for part, value in LARGE if part in str(field.type))

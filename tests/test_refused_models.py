@@ -295,9 +295,7 @@ def test_the_remedies_in_the_sentences_work():
 
 @pytest.mark.parametrize("how", [nn.utils.parametrizations.weight_norm, nn.utils.weight_norm])
 def test_weight_norm_is_certified(how):
-    """It has no derivative in forward mode: slopes are taken twice in reverse, and agree with
-    differences.
-    """
+    """Without derivative in forward mode: slopes by reverse mode twice agree with differences."""
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -56,9 +56,7 @@ def test_margins_tend_to_the_certified_optimum(name):
 
 @pytest.mark.slow
 def test_the_path_is_the_exact_path():
-    """Where the minimizer itself is further away: its objective and margin are those of the convex
-    problem, at every lambda.
-    """
+    """Its objective and margin are those of the convex problem, at every lambda."""
     X, y = datasets.alternating(4)
     path = nm.regularization_path(
         lambda: mlp([1, 20, 1]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False
@@ -79,9 +77,7 @@ def test_the_path_is_the_exact_path():
 
 @pytest.mark.slow
 def test_the_path_goes_on_where_a_strong_lambda_made_the_net_vanish():
-    """Found by the ledger: 0 is stationary for every lambda, and paths that had come there ended
-    there.
-    """
+    """Found by the ledger: 0 is stationary for every lambda, and paths ended there."""
     X, y = SETS["square"]
     path = nm.regularization_path(
         lambda: mlp([2, 16, 1]), (X, y), lambdas=[10.0, 0.3, 1e-3, 1e-9], starts=1, progress=False
@@ -92,9 +88,7 @@ def test_the_path_goes_on_where_a_strong_lambda_made_the_net_vanish():
 
 @pytest.mark.slow
 def test_multi_class_path_meets_a_margin_ascent():
-    """Three classes on a circle: the margin at lambda = 1e-12 and that of `maximize_margin`, which
-    knows no lambda.
-    """
+    """Three classes on a circle: the margin at lambda = 1e-12 is `maximize_margin`'s."""
     angle = 2 * np.pi * np.arange(6) / 6
     X, y = torch.tensor(np.column_stack([np.cos(angle), np.sin(angle)])), torch.arange(6) % 3
     path = nm.regularization_path(
@@ -132,9 +126,7 @@ def test_far_below_underflow_and_other_powers():
 
 @pytest.mark.slow
 def test_weak_squared_loss_finds_the_least_norm():
-    """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below: regularization
-    only lowers it.
-    """
+    """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below."""
     for seed in range(2):
         X, y = np.linspace(-1, 1, 5)[:, None], np.random.default_rng(seed).normal(size=5)
         least = nm.solvers.min_norm_interpolation(X, y, norm="l1")
@@ -156,9 +148,7 @@ def test_weak_squared_loss_finds_the_least_norm():
 
 
 def test_exponent_is_the_smallest_that_the_proof_allows():
-    """Hand-computed: r = a, two classes: 14.75, 7.75, 6.25, 4.25 for n = 2, 5, 10, 100 are the
-    first multiples of 1/4 that do.
-    """
+    """By hand, r = a, two classes: for n = 2, 5, 10, 100 the first multiples of 1/4 that do."""
     for n, quarter in ((2, 14.75), (5, 7.75), (10, 6.25), (100, 4.25)):
         assert quarter - 0.25 < nm.weak_regularization(0.3, n=n).exponent <= quarter
     for n, classes, r, order in ((2, 2, 1.0, 3.0), (7, 10, 2.0, 1.0), (1, 3, 3.0, 2.0)):
@@ -174,9 +164,7 @@ def test_exponent_is_the_smallest_that_the_proof_allows():
 
 @pytest.mark.slow
 def test_two_approximate_minimizers_keep_their_margin():
-    """Adversarially: of all linear classifiers in the plane, on a fine grid of directions and
-    sizes, with L <= 2 L_min, the worst margin.
-    """
+    """The worst margin of all linear classifiers, on a fine grid, with L <= 2 L_min."""
     worst = []
     for seed in range(5):
         random = np.random.default_rng(seed)
@@ -198,9 +186,7 @@ def test_two_approximate_minimizers_keep_their_margin():
 @pytest.mark.slow_cases("square")
 @pytest.mark.parametrize("name", ["two points", "square"])
 def test_two_approximate_nets_keep_their_margin(name):
-    """Adversarially for two-layer nets: from the minimizer, ascent of every sample's share of the
-    damage as far as L <= 2 L_min allows, the minimum certified.
-    """
+    """From the minimizer, ascent of every sample's damage as far as L <= 2 L_min allows."""
     X, y = {"two points": datasets.alternating(2), "square": datasets.parity(2, 2)}[name]
     gamma, n = f1_max_margin(X, y).margin, len(X)
     weak = nm.weak_regularization(gamma, n=n)
@@ -242,9 +228,7 @@ def test_two_approximate_nets_keep_their_margin(name):
 
 
 def test_one_sample_of_two_classes_has_no_weak_lambda():
-    """The counterexample to the printed theorem: logistic loss, x = 1, lambda = 1: Theta = -1/2 has
-    less than twice the least loss.
-    """
+    """Against the printed theorem: x = 1, lambda = 1: Theta = -1/2 has less than twice L_min."""
     theta = np.linspace(-3, 3, 60_001)
     L = np.logaddexp(0, -theta) + theta**2
     assert L[np.argmin(np.abs(theta + 0.5))] < 2 * L.min()
@@ -256,9 +240,7 @@ def test_one_sample_of_two_classes_has_no_weak_lambda():
 
 @pytest.mark.slow
 def test_layers_with_parameters_at_zero():
-    """The biases of `mlp` begin at 0, where the logarithm of their penalty has no slope: the path
-    moves all the same.
-    """
+    """Biases of `mlp` begin at 0, where the log of their penalty has no slope: they move."""
     X, y = datasets.alternating(3)
     path = nm.regularization_path(
         lambda: mlp([1, 12, 1]),
@@ -293,9 +275,7 @@ def test_bad_input():
 
 @pytest.mark.slow
 def test_nets_beat_kernels_on_the_hypercube():
-    """d = 20, n = 160, between d and d^2: mean test error of the regularized net below 5%, of the
-    best tangent kernel above 20%.
-    """
+    """d = 20, n = 160: test error below 5%, of the best tangent kernel above 20%."""
     from examples.hypercube import errors
 
     found = [errors(160, 20, seed=seed, tested=2000) for seed in range(3)]

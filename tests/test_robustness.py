@@ -108,9 +108,7 @@ def test_the_size_of_the_parameters_does_not_matter(digits_net, factor):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_two_dimensions_by_a_grid(seed):
-    """The attacked radius is within 1% of the nearest misclassified point of a dense grid; no grid
-    point within the certified radius is misclassified.
-    """
+    """Within 1% of the nearest misclassified grid point, and none within a certified radius."""
     torch.manual_seed(seed)
     X, y = torch.rand(40, 2) * 2 - 1, torch.randint(3, (40,))
     net = models.mlp([2, 24, 24, 3], bias="all")
@@ -132,9 +130,7 @@ def test_two_dimensions_by_a_grid(seed):
 
 
 def test_norms_of_convolutions():
-    """Written out, against the singular values of the matrix; by Fourier transform, above them, and
-    not by much.
-    """
+    """Written out, the largest singular value; by Fourier transform, above it, not by much."""
     torch.manual_seed(0)
     for layer, shape in (
         (nn.Conv2d(3, 5, 3, padding=1).double(), (1, 3, 9, 9)),
@@ -360,9 +356,7 @@ def test_squares_of_slopes_do_not_underflow(factor):
 
 
 def test_shapes_and_types(digits_net):
-    """Scores of shape (N,), whole numbers as inputs, rounded inputs at the edge of the box, boxes
-    as arrays.
-    """
+    """Scores of shape (N,), whole numbers, rounded inputs at the box's edge, boxes as arrays."""
     torch.manual_seed(0)
     net, X = (
         nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0)),

@@ -103,9 +103,7 @@ PROVED = (
 
 
 def public_callables() -> dict[str, object]:
-    """Every public function, class and method, by the name that users write; not the constructors
-    of records, whose seed is a note.
-    """
+    """Every public function, class and method by its public name; no constructors of records."""
     found: dict[str, object] = {}
     packages = {"": nm} | {f"{name}.": getattr(nm, name) for name in nm.__all__}
     for prefix, package in packages.items():

@@ -33,9 +33,7 @@ def test_the_gradient_is_that_of_the_smooth_margin():
 
 
 def test_the_neurons_of_the_net_come_near_the_largest_margin():
-    """Its own neurons attain most of the margin that the whole search finds, and are unit vectors
-    with their signs, no more than samples.
-    """
+    """They attain most of the largest margin: unit vectors with signs, no more than samples."""
     U, s, dual = ascend_margin(Z, Y, Ascent(1, 300), np.random.default_rng(0))
     assert np.linalg.norm(U, axis=1) == pytest.approx(1)
     assert len(U) == len(s) <= len(Z)

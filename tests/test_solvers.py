@@ -42,9 +42,7 @@ def random_problem(seed: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cells(Z: np.ndarray) -> np.ndarray:
-    """All sign patterns of u . z_i, by stepping from every vertex of the arrangement into every
-    direction around it.
-    """
+    """All sign patterns of u . z_i, by steps from every vertex of the arrangement."""
     D, found = Z.shape[1], set()
     random = np.random.default_rng(0)
     for u in random.normal(size=(4000, D)):
@@ -59,9 +57,7 @@ def cells(Z: np.ndarray) -> np.ndarray:
 @pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_equals_brute_force_over_all_cells(dimension):
-    """The convex program over every cell at once, against columns found one by one: 25 problems
-    each.
-    """
+    """The convex program over every cell at once, against columns one by one: 25 problems."""
     for seed in range(25):
         X, y = random_problem(seed, dimension)
         solution = f1_max_margin(X, y, tol=1e-9)
@@ -137,9 +133,7 @@ def parity(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(("k", "d"), [(2, 2), (2, 3), (2, 4), (4, 4)])
 def test_even_parity_on_the_cube(k, d):
-    """two-homogeneity 2024, Example 4.1, corrected: C(k-2, k/2-1) / (2^{k-1} sqrt(k d)) over
-    unit-norm features.
-    """
+    """two-homogeneity 2024, Ex. 4.1, corrected: C(k-2, k/2-1) / (2^{k-1} sqrt(k d))."""
     solution = f1_max_margin(*parity(k, d), bias=False)
     assert solution.certified
     assert solution.margin == pytest.approx(
@@ -158,9 +152,7 @@ def test_odd_parity_needs_a_bias():
 
 
 def cube_margin(kernel, k: int, d: int) -> float:
-    """Kernel margin of k-parity on the full cube: sign flips act transitively, so uniform dual
-    weights are optimal.
-    """
+    """Kernel margin of k-parity on the cube: by symmetry uniform dual weights are optimal."""
     flips = [(a, b) for a in range(k + 1) for b in range(d - k + 1)]
     points = np.array(
         [[-1.0] * a + [1.0] * (k - a) + [-1.0] * b + [1.0] * (d - k - b) for a, b in flips]
@@ -177,9 +169,7 @@ def cube_margin(kernel, k: int, d: int) -> float:
     ],
 )
 def test_kernel_margins_of_parity_fall_as_predicted(solve, kernel, exponent):
-    """F_2 like d^{-(k+1)/2}, the tangent kernel like d^{-k/2} (two-homogeneity 2024, Example
-    4.1).
-    """
+    """F_2 like d^{-(k+1)/2}, the tangent kernel like d^{-k/2} (ibid.)."""
     for d in (3, 5, 8):
         X, y = parity(2, d)
         solution = solve(X, y, bias=False)
@@ -543,9 +533,7 @@ def test_neurons_of_a_wrong_shape_are_refused():
 
 
 def test_a_time_limit_reaches_the_enumeration_of_the_arrangement(monkeypatch):
-    """By a clock that ticks a millisecond whenever it is read: the enumeration, 11,175 planes,
-    looks at it once per plane.
-    """
+    """By a clock that ticks when read: the enumeration looks once per plane, of 11,175."""
     looks = [0]
 
     def clock() -> float:
@@ -689,9 +677,7 @@ def test_margins_of_narrow_nets(n, seed):
 
 
 def test_no_ascent_of_a_narrow_net_finds_more():
-    """From a little beside the best net of width 2, where data are separated: ascent comes back to
-    its margin, and not beyond.
-    """
+    """From beside the best net of width 2: ascent comes back to its margin, not beyond."""
     random = np.random.default_rng(6)
     X, y = random.normal(size=(4, 2)), random.choice([-1, 1], 4)
     y[0], y[1] = 1, -1

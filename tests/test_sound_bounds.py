@@ -70,9 +70,7 @@ def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
 
 
 def exact_best_neuron_in_the_plane(Z: np.ndarray, c: np.ndarray) -> mpmath.mpf:
-    """The same for ReLU and points of the plane, to 50 digits: on each arc between the samples'
-    lines the sum is linear.
-    """
+    """For ReLU in the plane, to 50 digits: between the samples' lines the sum is linear."""
     with mpmath.workdps(50):
         z = [[mpmath.mpf(float(v)) for v in row] for row in Z]
         angles = sorted(mpmath.atan2(b, a) + side * mpmath.pi / 2 for a, b in z for side in (-1, 1))
@@ -87,9 +85,7 @@ def exact_best_neuron_in_the_plane(Z: np.ndarray, c: np.ndarray) -> mpmath.mpf:
 
 
 def exact_value(Z: np.ndarray, c: np.ndarray, u, power: int) -> mpmath.mpf:
-    """sum_i c_i relu(u . z_i)^power / |u|^power to 50 digits: what one neuron shows that the
-    maximum is at least.
-    """
+    """sum_i c_i relu(u . z_i)^power / |u|^power to 50 digits, which the maximum is at least."""
     with mpmath.workdps(50):
         u = [mpmath.mpf(v) for v in u]
         total = mpmath.mpf(0)
@@ -100,9 +96,7 @@ def exact_value(Z: np.ndarray, c: np.ndarray, u, power: int) -> mpmath.mpf:
 
 
 def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
-    """The complete proof, whichever the rank asks for; it takes milliseconds, and ends where it
-    never would.
-    """
+    """The complete proof, whichever the rank asks for; it ends where it never would."""
     prover = PricingBound(Z, power, "complete", time.monotonic() + 20)
     options = {
         "floor": 1e-12,
@@ -131,9 +125,7 @@ KINDS = {
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind, power):
-    """Dimensions 1 to 6: the arrangement up to rank 4, branch and bound above, and the relaxation
-    in any case.
-    """
+    """Rank 1 to 6: the arrangement up to 4, branch and bound above, the relaxation always."""
     random = np.random.default_rng(power)
     for D in (1, 2, 3, 3, 4, 4, 6):
         n = 5 if power == 2 else 6
@@ -162,9 +154,7 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
 
 
 def test_every_cell_of_four_hyperplanes_is_visited():
-    """In dimension 4 a cell of four hyperplanes lies around six planes only: with a side of them
-    left out some are missed.
-    """
+    """A cell lies around six planes only: with a side of them left out some are missed."""
     random = np.random.default_rng(0)
     for _ in range(300):
         Z, c = random.normal(size=(4, 4)), random.normal(size=4)
@@ -175,9 +165,7 @@ def test_every_cell_of_four_hyperplanes_is_visited():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_bounds_of_one_sign(sign):
-    """All coefficients of one sign, where the other side of a two-sided bound is 0, and on a line,
-    where the best u is -1.
-    """
+    """The other side of a two-sided bound is 0; and on a line the best u is -1."""
     for power in (1, 2):
         Z, c = np.array([[-2.0], [-1.0], [0.5]]), sign * np.array([1.0, 1.0, 1.0])
         best = 2.0**power + 1.0
@@ -189,9 +177,7 @@ def test_bounds_of_one_sign(sign):
 
 
 def test_branch_and_bound_does_not_bound_sums_of_squares():
-    """Samples at 60 degrees to e_1: half as much under ReLU, a quarter under squared ReLU, whose
-    maximum is larger therefore.
-    """
+    """At 60 degrees to e_1 ReLU gives half, its square a quarter: the maximum is larger."""
     tails = 0.5 * np.eye(6)[:1] + sqrt(0.75) * np.eye(6)[1:]
     Z, c = np.concatenate([np.eye(6)[:1], tails]), np.array([1.0] + [-0.3] * 5)
     at_first = float(exact_value(Z, c, np.eye(6)[0], 2))
@@ -263,9 +249,7 @@ def test_points_that_differ_below_the_rank_are_not_one():
 
 
 def test_bounds_are_above_the_exact_value_where_terms_cancel():
-    """Coefficients of 1e8 and points 1e-3 apart: what float64 finds lies below the exact maximum in
-    every other case.
-    """
+    """Coefficients of 1e8, points 1e-3 apart: float64 finds less than the exact maximum."""
     for seed in range(24):
         random = np.random.default_rng(seed)
         angle = 0.3 + 1e-3 * random.normal(size=6)
@@ -315,9 +299,7 @@ def test_points_too_short_to_be_squared_still_count(scale):
 
 
 def test_relaxed_forms_are_above_their_exact_eigenvalue():
-    """Squared ReLU, all of one sign, in the positive quadrant: the largest eigenvalue is attained,
-    so it may not be rounded down.
-    """
+    """Squared ReLU, all of one sign: the largest eigenvalue is attained, so not rounded down."""
     for seed in range(40):
         random = np.random.default_rng(seed)
         Z, c = random.uniform(0.1, 1, (3, 2)), random.uniform(0.1, 1, 3)
@@ -337,9 +319,7 @@ def test_relaxed_forms_are_above_their_exact_eigenvalue():
 
 
 class BlindTree(ActivationBranchAndBound):
-    """It evaluates no directions: what is known is the floor alone, as where search misses the best
-    neuron.
-    """
+    """It evaluates no directions: the floor alone is known, as where search misses the best."""
 
     def _consider(self, v: np.ndarray) -> None:
         pass
@@ -349,9 +329,7 @@ class BlindTree(ActivationBranchAndBound):
     ("tol", "above"), [(0.1, 0.5), (0.1, 1.5), (1e-3, 0.5), (1e-3, 3.0), (1e-3, 100.0)]
 )
 def test_what_branch_and_bound_closes_or_gives_up_still_counts(tol, above):
-    """The maximum is above the floor by `above` times the tolerance, and no search finds it: the
-    bound must not pass below.
-    """
+    """The maximum is `above` tolerances above the floor, unfound: no bound passes below."""
     random = np.random.default_rng(0)
     for _ in range(12):
         Z, c = random.normal(size=(9, 3)), random.normal(size=9)
@@ -386,9 +364,7 @@ def test_relaxation_is_tight_where_it_can_be():
 
 @pytest.mark.parametrize(("positive", "negative"), [(1, 0), (1, 1), (3, 2), (4, 2)])
 def test_margins_of_orthogonal_points(positive, negative):
-    """p is a / n on each class, of norm a / sqrt n: the margin is 1 / (sqrt n_+ + sqrt n_-),
-    halved, and proved in any dimension.
-    """
+    """p is a / n on each class: the margin is half of 1 / (sqrt n_+ + sqrt n_-), proved."""
     n = positive + negative
     solution = f1_max_margin(
         7.0 * np.eye(n), np.repeat([1, -1], [positive, negative]), bias=False, tol=1e-8
@@ -401,9 +377,7 @@ def test_margins_of_orthogonal_points(positive, negative):
 
 
 def test_search_alone_proves_nothing():
-    """Hard, soft and logistic problems above rank 4: without a proof they are not certified, and
-    their bounds are the relaxed ones.
-    """
+    """Above rank 4: without a proof nothing is certified, and bounds are the relaxed ones."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(10, 6)), np.tile([1, -1], 5)
     hard, proved = (
@@ -420,9 +394,7 @@ def test_search_alone_proves_nothing():
 
 
 def test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket():
-    """(0, 1) and (size, 1): one neuron each, so that the margin is about 1/2, which weights on the
-    small sample alone do not refute.
-    """
+    """(0, 1) and (size, 1): the margin is about 1/2, whatever the small sample's weight says."""
     for size in (1e8, 1e9, 1e11):
         solution = f1_max_margin([[0.0], [size]], [1, -1])
         assert solution.status is not Status.NOT_SEPARABLE
@@ -431,9 +403,7 @@ def test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket
 
 @pytest.mark.parametrize("C", [0.05, 0.4, 3.0])
 def test_soft_margins_are_proved_by_their_dual(C):
-    """0 <= p <= C, no neuron promises more than 1, and the bound is sum p: in the plane, by the
-    exact maximum.
-    """
+    """0 <= p <= C, no neuron promises more than 1, the bound is sum p: by exact maxima."""
     for seed in range(4):
         random = np.random.default_rng(seed)
         X, y = random.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
@@ -451,9 +421,7 @@ def test_soft_margins_are_proved_by_their_dual(C):
 
 
 def test_kernel_brackets_hold_the_exact_margin_of_two_nearly_parallel_samples():
-    """min p'Qp of two samples in closed form, to 50 digits: it is known to a few 1e-16 only, and
-    both ends must say so.
-    """
+    """min p'Qp in closed form to 50 digits: known to a few 1e-16, which both ends must say."""
     for seed in range(60):
         random = np.random.default_rng(seed)
         v = np.column_stack(
@@ -483,9 +451,7 @@ def test_kernel_margins_are_attained():
 @pytest.mark.parametrize("k", [0.25, 1.0, 9.0])
 @pytest.mark.parametrize("share", [0.3, 0.9, 2.0])
 def test_soft_kernel_margins_of_one_sample(k, share):
-    """f = a k(x, .), a = min(C, 1 / k): C - C^2 k / 2 below the hard margin's C = 1 / k, and 1 / 2k
-    from there on.
-    """
+    """f = a k(x, .), a = min(C, 1 / k): C - C^2 k / 2 below C = 1 / k, then 1 / 2k."""
     C = share / k
     exact = C - C**2 * k / 2 if share < 1 else 0.5 / k
     solution = kernel_soft_margin([[k]], [1], C=C)
@@ -507,9 +473,7 @@ def test_kernels_with_a_small_negative_eigenvalue_are_refused():
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_linear_margins_in_closed_form(norm):
-    """One point: its dual norm. Two opposite labels: half of the dual norm of their difference,
-    where weights can be even.
-    """
+    """One point: its dual norm; opposite labels: half of the dual norm of their difference."""
     size = {"l1": lambda v: np.abs(v).max(), "l2": lambda v: hypot(*v)}[norm]
     for X, y, exact in (
         ([[3.0, 1.0]], [1], size([3.0, 1.0])),
@@ -530,9 +494,7 @@ def test_linear_margins_in_closed_form(norm):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("regularization", [1e-4, 3e-3, 0.05])
 def test_logistic_optima_are_proved_by_their_dual(regularization, power):
-    """The weights are feasible by all directions of a grid, their entropy is the lower bound, and
-    the two ends meet within tol.
-    """
+    """Weights feasible on a grid of directions, entropy the lower bound; the ends meet."""
     random = np.random.default_rng(power)
     X = 3 * random.normal(size=(12, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
@@ -554,9 +516,7 @@ def test_logistic_optima_are_proved_by_their_dual(regularization, power):
 
 
 def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
-    """Slopes change from round to round, and targets remember values of earlier ones: what is
-    offered as a proof holds for the slopes that it is offered with.
-    """
+    """Slopes change between rounds: a proof holds for those that it is offered with."""
     random = np.random.default_rng(0)
     Z, y = random.normal(size=(7, 5)), np.array([1, -1, 1, 1, -1, -1, 1])
     offered, original = [], RegularizedProblem._offer

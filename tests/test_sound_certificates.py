@@ -100,9 +100,7 @@ def in_one_plane(order: int, turn: float, size: float, others: int = 0):
 @pytest.mark.parametrize("others", [0, 70])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_lower_bound_is_attained_in_a_plane(order, others):
-    """One constraint takes part; the bound by the others is the smallest epsilon over all, neither
-    below nor above.
-    """
+    """One constraint takes part; the bound by the others is the smallest epsilon over all."""
     for turn in np.linspace(0, 2 * math.pi, 8):
         net, X, y = in_one_plane(order, turn, 1.3, others)
         certificate = nm.certify(net, (X, y), max_constraints=1)
@@ -154,9 +152,7 @@ def test_no_multipliers_beat_the_lower_bound(name, few):
 
 
 def test_trade_off_equals_bounded_least_squares():
-    """Over all constraints, with lambda (s - 1) <= delta, at deltas from very little to what is
-    needed.
-    """
+    """Over all constraints, with lambda (s - 1) <= delta, from little to what is needed."""
     torch.manual_seed(3)
     near = nn.Linear(2, 1, bias=False).double()  # both other constraints are just beyond the margin
     near.weight.data = torch.tensor([[1.0, 0.0]]).double()
@@ -266,9 +262,7 @@ def dot(weights, x) -> Fraction:
 
 
 def test_many_samples_hide_no_cancelling_one():
-    """A sample among 100 alike, chosen so that the first random change hardly moves its margin: the
-    net misclassifies it by 1e-8.
-    """
+    """One of 100, hardly moved by the first random change, is misclassified by 1e-8."""
     weights, X = [0.3, 0.7, 0.45], np.full((101, 3), 100.0)
     X[7] = [109326128.38169034, 195720970.20681006, -377338928.1317203]
     assert dot(weights, X[7]) < 0
@@ -363,9 +357,7 @@ LOSSES = {
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_multipliers_of_the_loss(name, outputs):
-    """lambda proportional to the slopes of the loss with respect to each gap, as long as theta~;
-    and the lemma's bound of their delta.
-    """
+    """lambda proportional to the loss's slopes, as long as theta~; and the lemma's delta."""
     loss, formula = LOSSES[name]
     torch.manual_seed(outputs)
     net = mlp([4, 8, outputs]).double()
@@ -391,9 +383,7 @@ def test_multipliers_of_the_loss(name, outputs):
 
 
 def test_bound_of_the_lemma_is_nearly_attained():
-    """Two samples of a net with one weight per layer, with margins q and q + 1, where (s - q) e^-s
-    is largest.
-    """
+    """Two samples of margins q and q + 1, one weight a layer, at the largest (s - q) e^-s."""
     for depth, q, size in ((1, 30.0, 7.0), (2, 30.0, 0.4), (3, 12.0, 3.0)):
         net = nn.Sequential(*(nn.Linear(1, 1, bias=False) for _ in range(depth))).double()
         with torch.no_grad():
@@ -411,9 +401,7 @@ def test_bound_of_the_lemma_is_nearly_attained():
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_bound_of_the_lemma_at_large_losses(name, depth):
-    """Its formula at the smoothed margin that `measure` reports, where that is well below the
-    margin.
-    """
+    """Its formula at the smoothed margin of `measure`, well below the margin."""
     loss, _ = LOSSES[name]
     torch.manual_seed(depth)
     net = mlp([4, *[5] * (depth - 1), 1]).double()
@@ -451,9 +439,7 @@ def test_the_lemma_is_not_claimed_beyond_its_losses():
 
 
 def test_layers_are_balanced_by_their_exponents():
-    """||W_i||^2 proportional to k_i: the KKT point of a neuron with a squared ReLU, whatever its
-    layers' sizes.
-    """
+    """||W_i||^2 proportional to k_i: the KKT point of a neuron with a squared ReLU."""
     for sizes in ((1.0, 1.0), (0.2, 5.0), (9.0, 0.5)):
         net = nn.Sequential(
             nn.Linear(2, 1, bias=False), Square(), nn.Linear(1, 1, bias=False)
@@ -544,9 +530,7 @@ class TwoUnits(nn.Module):
 
 @pytest.mark.parametrize("d", [1e-2, 1e-4])
 def test_gradients_come_from_within_the_radius(d):
-    """theta = (d, 1 - d): the gradient (1, 1) alone leaves (1 - 2 d) / sqrt 2; with (0, 1), from
-    beyond the kink, nothing is left.
-    """
+    """theta = (d, 1 - d): (1, 1) alone leaves (1 - 2 d) / sqrt 2, with (0, 1) nothing."""
     net, data = TwoUnits(d), ([[1.0]], [1])
     norm = math.hypot(d, 1 - d)
     short, far = 0.9 * d / norm, 1.6 * d / norm
@@ -572,9 +556,7 @@ def test_share_of_kinks(d):
 
 
 def test_bounds_of_multipliers_hold_exactly_and_are_left_again():
-    """Many columns along few directions, with bounds of all sizes, against bounded least
-    squares.
-    """
+    """Many columns along few directions, bounds of all sizes: bounded least squares."""
     random = np.random.default_rng(1)
     for _ in range(30):
         directions = random.normal(size=(4, 6)) * 10.0 ** random.integers(-3, 4, size=6)

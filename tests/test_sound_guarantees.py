@@ -57,9 +57,7 @@ def softmin(margins: np.ndarray) -> np.ndarray:
 
 
 def test_proposition_6_in_the_variables_of_its_text():
-    """r(t + 1) = r(t) + eta(t) m grad F(r(t)) from r = 1; margins and sizes of a = r^2 / m; (15)
-    summed term by term.
-    """
+    """r(t + 1) = r(t) + eta(t) m grad F(r(t)), r(0) = 1, a = r^2 / m; (15) term by term."""
     n, m = GAME.shape
     labels = np.array([1, -1])
     run = train_magnitudes(labels[:, None] * GAME, labels, steps=40)
@@ -134,9 +132,7 @@ def frozen(z: np.ndarray, u) -> tuple[NormalizedNet, tuple]:
 
 
 def test_no_margin_is_promised_that_the_flow_does_not_have():
-    """999 samples want the first feature, one the second: they wait, and a promise without the n of
-    the loss is broken.
-    """
+    """999 samples want one feature, one the other: a promise without n is broken."""
     z = np.tile([1.0, 0.1], (1000, 1))
     z[-1] = [-1.0, 0.5]
     net, data = frozen(z, [0.5, 0.5])
@@ -167,9 +163,7 @@ def test_no_margin_is_promised_that_the_flow_does_not_have():
 
 @pytest.mark.parametrize("time", [50.0, 1e5, 1e10])
 def test_every_step_of_the_early_margin(time):
-    """u_bar = log(t n) / (gamma / 2) p and its divergence from u, written out in 30 digits; each
-    line a step of the proof.
-    """
+    """u_bar = log(t n) / (gamma / 2) p and its divergence, in 30 digits, step by step."""
     z = np.tile([[1.0, -0.2], [-0.2, 0.9]], (4, 1))
     u, n = [0.3, 0.2], 8
     found = early_margin(*frozen(z, u), time=time)
@@ -211,9 +205,7 @@ def shared_features(width: int = 4) -> tuple[NormalizedNet, tuple]:
 
 
 def test_the_drift_of_shared_features():
-    """C_1 and C_2 by one gradient after the other; the drift is their pull on <p, z> over the whole
-    of the loss and of u.
-    """
+    """C_1 and C_2 gradient by gradient; the drift is their pull over the whole of the loss."""
     net, (x, y) = shared_features()
     found = early_margin(net, (x, y), time=100.0)
     gradients = {}
@@ -256,9 +248,7 @@ REGULARITIES = {
 
 
 def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
-    """l and t_epsilon with this sigma, lemma after lemma in 40 digits; None where one of them does
-    not apply.
-    """
+    """l and t_epsilon with this sigma, lemma by lemma in 40 digits; None where one fails."""
     B_L = b.M_R * b.B_Phi + b.B_V  # Lemma E.6
     W2 = mpf(2) * start / (mpf(b.b_V) / 2)  # Lemma E.9, once sigma t B_L <= start and <= b_V / 2
     tau = epsilon / (2 * W2)
@@ -331,9 +321,7 @@ def test_constants_of_the_logistic_problem_are_attained():
 
 
 def test_renewal_takes_its_share_at_every_step():
-    """After 30 steps the old particles keep (1 - sigma rate)^30 of the mass, however often new ones
-    are drawn.
-    """
+    """After 30 steps old particles keep (1 - sigma rate)^30 of the mass."""
     problem = regularized_logistic([[1.0]], [1], regularization=0.1)
     for every in (1, 10, 30):
         options = {
@@ -348,9 +336,7 @@ def test_renewal_takes_its_share_at_every_step():
 
 
 def test_projected_flow_of_one_neuron_on_a_circle():
-    """phi = b relu(a) at a = 1, b = 0: the angle has sin 2 theta = tanh 2t, and the mass is cosh
-    2t.
-    """
+    """phi = b relu(a) at (1, 0): sin 2 theta = tanh 2t, and the mass is cosh 2t."""
     start = ReLUMeasure.projected([[1.0, 0.0]], bias=False)
     times = np.array([0.0, 0.3, 1.0, 2.0])
     flow = projected_flow(start, [[1.0]], [1], times=times, rtol=1e-9)
@@ -385,9 +371,7 @@ def test_weights_of_samples_are_slopes_over_the_sum_of_losses(q):
 
 
 def test_slackness_by_hand(monkeypatch):
-    """One sample (3, 0): the best neuron gives 3 / 2, one at 60 degrees half of it. Beside (0, 1)
-    its margin is the least.
-    """
+    """Sample (3, 0): the best neuron gives 3 / 2, one at 60 degrees half; (0, 1) the least."""
     best = ReLUMeasure.projected([[1.0, 0.0, 1.0]], bias=False)
     aside = ReLUMeasure.projected([[0.5, math.sqrt(0.75), 1.0]], bias=False)
     found = [slackness(measure, [[3.0, 0.0]], [1], [1.0]) for measure in (best, aside)]
@@ -408,9 +392,7 @@ def test_slackness_by_hand(monkeypatch):
 
 
 def test_tangent_margins_by_hand():
-    """Neurons (x / |x|, 1): the gradient (x, |x|) has length sqrt 2 |x|, the margin of the kernel;
-    of any size of movement.
-    """
+    """Neurons (x / |x|, 1): the gradient (x, |x|) has length sqrt 2 |x|, the kernel's margin."""
     w = np.array([[1.0, 0.0, 1.0]] * 3)
     assert tangent_max_margin(w, [[2.0, 0.0]], [1], bias=False).margin == pytest.approx(
         2 * math.sqrt(2)
@@ -496,9 +478,7 @@ def units(n: int) -> np.ndarray:
 
 
 def test_rademacher_bounds_are_above_the_exact_complexity():
-    """Equal samples of length 2: every supremum is 2 |sum eps| over n, in both balls up to the
-    length of a feature.
-    """
+    """Equal samples of length 2: every supremum is 2 |sum eps| / n, in both balls."""
     for n in (1, 2, 5):
         X = 2 * units(n)
         signs = np.array(np.meshgrid(*[[-1, 1]] * n)).reshape(n, -1)
@@ -514,9 +494,7 @@ def test_rademacher_bounds_are_above_the_exact_complexity():
 
 
 def test_outputs_of_balanced_nets_pass_for_possible_margins():
-    """|Theta| = 1 in equal layers gives |f(x)| = depth^{-depth/2} |x|: no bound may call that
-    margin impossible.
-    """
+    """|Theta| = 1 in equal layers gives |f(x)| = depth^{-depth/2} |x|: a possible margin."""
     for depth in (1, 2, 4):
         found = bounds.deep_bound([3.0 * depth ** (-depth / 2)] * 50, depth=depth, radius=3.0)
         assert found.value > 0
@@ -525,9 +503,7 @@ def test_outputs_of_balanced_nets_pass_for_possible_margins():
 
 @pytest.mark.parametrize("seed", [0, 2, 4, 8])
 def test_interclass_bounds_are_above_the_best_plane(seed):
-    """The best of all planes in space, from a fine grid and its polish: attained values stay below
-    it, proved ones above, whether the search had time to find it or not.
-    """
+    """Of all planes in space, by a fine grid: attained below, proved above, at any time."""
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(12, 3)), np.tile([1, -1], 6)
     z = (X[y > 0][:, None] - X[y < 0]).reshape(-1, 3)
@@ -563,9 +539,7 @@ WEAK = [
 
 @pytest.mark.parametrize("case", WEAK, ids=str)
 def test_weak_lambdas_are_those_of_the_proof_and_not_smaller(case):
-    """L <= 4 lambda (D / gamma)^{r/a} for every 2-approximate minimizer; what follows for its
-    margin is just the guarantee.
-    """
+    """L <= 4 lambda (D / gamma)^{r/a} for 2-approximate minimizers: just the guarantee."""
     gamma = 0.3
     weak = nm.weak_regularization(gamma, **case)
     n, others, share = (

@@ -71,9 +71,7 @@ class Case:
 
 
 def pooled(pool: nn.Module, length: int, entry: int) -> Case:
-    """The sum of two maxima, both attained by the same input: moved by d, it changes the sum by 2
-    d.
-    """
+    """The sum of two maxima attained by one input: moved by d, it changes by 2 d."""
     x = torch.zeros(length)
     x[entry] = 1.0
     net = on_one_channel(pool, nn.Flatten(), linear([[1.0, 1.0]], -1.0))
@@ -172,9 +170,7 @@ def kernel_beyond_the_grid_of_frequencies() -> Case:
 
 
 def averages_at_the_edge(kernel, stride, padding) -> Case:
-    """Averages of what lies within the image only: at the edge an input counts more than once in
-    all. No bound is known.
-    """
+    """At the edge an input counts more than once in all: no bound is known."""
     pool = nn.AvgPool2d(kernel, stride, padding, count_include_pad=False)
     x = torch.zeros(1, 1, 60, 60, dtype=torch.float64)
     x[0, 0, 0] = 1.0
@@ -481,9 +477,7 @@ ROUNDED = {
 @pytest.mark.parametrize("c", [0.0, 1e-17, 1e-16, 1e-15, 3e-12, 1e-3])
 @pytest.mark.parametrize("name", ROUNDED)
 def test_radii_in_exact_arithmetic(name, c):
-    """Of the sum of the first two inputs less the third only rounding errors are left, or of a
-    difference of slopes.
-    """
+    """Of the first two inputs less the third only roundings are left, or a slope difference."""
     torch.manual_seed(0)
     net, pairs = ROUNDED[name](c), torch.rand(30, 2, dtype=torch.float64)
     offset = (

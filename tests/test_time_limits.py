@@ -60,9 +60,7 @@ def test_a_deadline_is_what_is_left_of_one_limit(clock):
 
 
 def recording(function, clock, takes, seen):
-    """The same function, which notes the limit that it is given and takes some seconds of the
-    clock.
-    """
+    """The function, noting the limit it is given and taking some seconds of the clock."""
 
     def recorded(*args, time_limit=None, **options):
         seen.append(time_limit)

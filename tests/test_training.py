@@ -54,9 +54,7 @@ def test_relative_gradient_is_the_gradient(name, outputs):
 
 
 def test_relative_gradient_is_shift_exact_far_below_underflow():
-    """Adding s to all margins divides the exponential loss by e^s: with F moved along, the gradient
-    must not change.
-    """
+    """With all margins and F moved by s the gradient of the exponential loss stays."""
     scores, y = (
         torch.tensor([[3.0], [4.0], [3.5]], dtype=torch.float64),
         torch.ones(3, dtype=torch.float64),
@@ -183,9 +181,7 @@ def test_same_seed_same_run_and_the_callers_randomness_is_kept(digits):
 
 
 def test_annealed_decay_equals_torch_sgd(tmp_path, digits):
-    """Rates and weight decay that fall by factors, across an interruption; steps are those of
-    torch.optim.SGD with the present values.
-    """
+    """Rates and decays that fall, across an interruption, are torch.optim.SGD's."""
     X, y = digits[0][:200].double(), digits[1][:200]
     lr = nm.AnnealedLR(0.1, weight_decay=0.05, rate_drops={2: 0.5}, decay_drops={3: 0.1})
     model, reference = fresh(), fresh()
@@ -322,9 +318,7 @@ def test_frozen_parts_stay_as_they_are(digits):
 
 
 class Counting(nn.Module):
-    """A net that counts its steps in a buffer that is not saved with the weights, and in state that
-    is no tensor.
-    """
+    """A net that counts its steps in a buffer that is not saved, and in extra state."""
 
     def __init__(self):
         super().__init__()
@@ -372,9 +366,7 @@ def test_undo_and_resume_cover_every_buffer_and_extra_state(tmp_path, digits):
 def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(
     tmp_path, digits, kind, recwarn
 ):
-    """Loaders with an own sampler or generator, and data that draw from numpy's or Python's random
-    state, had not resumed.
-    """
+    """Loaders with own samplers, data that draw from global generators, had not resumed."""
 
     def train(epochs, folder):
         data = killed_runs.KINDS[kind]((digits[0][:100], digits[1][:100]))
@@ -451,9 +443,7 @@ def test_stopping_rules():
 
 @pytest.mark.slow
 def test_a_stalled_run_says_so():
-    """Duplicated points with opposite labels: once the best loss, log 2, is reached, nothing lowers
-    it.
-    """
+    """Equal points with opposite labels: nothing lowers the loss below log 2."""
     X = torch.tensor([[1.0, 2.0], [1.0, 2.0]], dtype=torch.float64)
     history = nm.train(
         nn.Linear(2, 1, bias=False).double(),
@@ -494,9 +484,7 @@ ASCENDED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ASCENDED)
 def test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it(digits, name):
-    """A norm of 18.7 had become 1.41 and confidence 0.99 0.11; ten epochs of training then turned
-    the margin negative.
-    """
+    """A norm of 18.7 had become 1.41; training from there turned the margin negative."""
     digits = digits[0][:80], digits[1][:80]
     torch.manual_seed(0)
     net = ASCENDED[name]()

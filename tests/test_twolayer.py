@@ -89,9 +89,7 @@ def test_sizes_beyond_float64():
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("loss", [Exponential(), Logistic()], ids=str)
 def test_steps_of_both_layers_equal_autograd(power, loss):
-    """m times the gradient of F, with the neurons of the library's own start, and across the
-    rescaling.
-    """
+    """m times the gradient of F from the library's own start, and across the rescaling."""
     random = np.random.default_rng(0)
     X, y, m, steps = random.normal(size=(9, 3)), np.where(random.random(9) < 0.5, -1, 1), 7, 25
     runs = train_both_layers(
@@ -224,9 +222,7 @@ def test_steps_that_kill_all_neurons_are_taken_back():
 
 
 def test_population_objective_with_fresh_samples():
-    """Steps that only see fresh samples of two half planes learn them; margins are measured on the
-    given ones.
-    """
+    """Fresh samples of two half planes are learnt; margins are of the given ones."""
 
     def draw(t: int):
         X = np.random.default_rng(t).uniform(-1, 1, size=(64, 2))
@@ -284,9 +280,7 @@ def test_interruption_keeps_the_records(monkeypatch):
 
 @pytest.mark.slow
 def test_lazy_nets_approach_the_tangent_margin_first():
-    """From a large paired start with a rate like 1 / scale: most of the tangent kernel's margin
-    while neurons hardly move, the variation-norm margin later.
-    """
+    """From a large paired start: the tangent margin first, the variation-norm margin later."""
     X, y = blobs(30)
     options = {
         "width": 800,

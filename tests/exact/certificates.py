@@ -21,9 +21,7 @@ ROUNDED = Fraction(1, 2**40)
 
 
 def draw(rng: np.random.Generator) -> dict:
-    """Up to 5 samples in up to 3 dimensions, which the net labels itself; biases in the first layer
-    only, so that it is homogeneous.
-    """
+    """Up to 5 samples in up to 3 dimensions, labelled by the net; biases in its first layer."""
     d, outputs = int(rng.integers(1, 4)), int(rng.choice([1, 1, 2, 3]))
     hidden = [] if rng.random() < 0.5 else [int(rng.integers(1, 5))]
     net = draw_net(rng, hidden, outputs, d)

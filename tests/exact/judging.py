@@ -32,10 +32,7 @@ def draw(entry: Entry, seed: int, index: int) -> dict:
 
 
 def judge(entry: Entry, seed: int, index: int) -> Verdict:
-    """Draw one instance, ask the library, and judge its answer.
-
-    A refusal in the words of the library states nothing; any other error is a fault.
-    """
+    """Judge the answer of the library to one instance; a refusal in words states nothing."""
     call = draw(entry, seed, index)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

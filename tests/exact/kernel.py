@@ -13,9 +13,7 @@ from .verdict import Entry, Verdict
 
 
 def draw_gram(rng: np.random.Generator) -> dict:
-    """The Gram matrix of up to 8 samples; in half of all cases of 20 digits a sample, so that it is
-    exact, and therefore positive semidefinite.
-    """
+    """The Gram matrix of up to 8 samples; in half of all cases exact, of 20 digits a sample."""
     few_digits = bool(rng.random() < 0.5)
     X, y = spite.samples(rng, 8, (1, 2, 3, 5))
     X = np.clip(X, -1e150, 1e150)

@@ -22,9 +22,7 @@ def draw(rng: np.random.Generator) -> dict:
 
 
 def separates(Z: np.ndarray, signs: np.ndarray, width: int) -> bool:
-    """Whether some net of that width is positive on all signed samples, rows of whole numbers: then
-    one whose neurons lie inside of their cells is.
-    """
+    """Whether some net of that width, its neurons inside their cells, is positive on all rows."""
     rows = [[*z, 0][:2] for z in Z.tolist()]
     cells = [[dot(ray, z) for z in rows] for ray in circle(rows)[1]]
     choices = [(cell, sign) for cell in cells for sign in (1, -1)]

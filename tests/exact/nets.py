@@ -62,9 +62,7 @@ class Net:
         return nn.Sequential(*parts).eval()
 
     def affine(self) -> list[tuple[list[Vector], int]]:
-        """The layers as whole numbers over one denominator each, with BatchNorm and a first
-        linear layer folded in.
-        """
+        """The layers as whole numbers over one denominator each, BatchNorm folded in."""
         found = []
         for i, W in enumerate(self.layers):
             rows = exact(W)
@@ -153,9 +151,7 @@ def draw_net(rng: np.random.Generator, hidden: list[int], outputs: int, inputs: 
 
 
 def with_slopes(rng: np.random.Generator, net: Net) -> Net:
-    """The net with PReLUs, whose slopes may be negative or above 1: one for all units, or for each
-    its own.
-    """
+    """The net with PReLUs, whose slopes may be negative or above 1: one for all units, or each."""
     sizes = [1 if rng.random() < 0.3 else len(layer) for layer in net.layers[:-1]]
     return replace(net, slopes=[rng.choice(SLOPES, size) for size in sizes])
 

@@ -18,9 +18,7 @@ LIMIT = 5.0
 
 
 def draw(rng: np.random.Generator) -> dict:
-    """Up to 6 samples whose neurons have at most 3 weights, so that all can be visited; at times up
-    to 4 in more dimensions.
-    """
+    """Up to 6 samples whose neurons have at most 3 weights, to be visited all; at times more."""
     bias, high = bool(rng.random() < 0.5), rng.random() < 0.15
     X, y = spite.samples(
         rng, 4 if high else 6, (4, 5) if high else (1, 2) if bias else (1, 2, 2, 3)
@@ -155,9 +153,7 @@ def rational(number: mpmath.mpf) -> Fraction:
 
 
 def draw_values(rng: np.random.Generator) -> dict:
-    """Samples with real values: equal inputs have equal ones, most often; what a residual may hide
-    is asked of nearly equal ones, now and then.
-    """
+    """Samples with real values, equal for equal inputs most often, or of nearly equal inputs."""
     call = draw(rng)
     n = len(call["y"])
     y = rng.normal(size=n) if rng.random() < 0.7 else rng.integers(-1, 2, n).astype(float)

@@ -124,9 +124,7 @@ SPOILS = [
 
 
 def weights(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
-    """A layer of a net (rows, columns), its biases as last column: plain in half of all cases, or
-    with units of all sizes, dead, doubled, whole, or weights that cancel.
-    """
+    """A layer (rows, columns), biases last: plain, or with units that are odd, or that cancel."""
     W = rng.normal(size=(rows, columns)) * (columns - 1) ** -0.5
     if rng.random() < 0.5:
         return W

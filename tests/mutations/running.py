@@ -70,9 +70,7 @@ class Workplace:
         self.limit: float | None = None
 
     def baseline(self, tests: list[str], quickest: list[str]) -> Outcome:
-        """Without a mutation, the tests of the package and each `killed_by`; its seconds decide how
-        long the mutated tests may take.
-        """
+        """Run the tests without a mutation; their seconds decide how long mutated ones may take."""
         outcome = self._run(tests)
         if outcome.passed and quickest:
             first, outcome = outcome, self._run([*_SLOW_ONES_TOO, *quickest])
