@@ -1,6 +1,4 @@
-"""One data set in every form that people have it in, and what each public function computes of it:
-the numbers must be the same in every form, or the form is refused by name.
-"""
+"""One data set in every form that people have it in, and what each public function makes of it."""
 
 import copy
 from collections.abc import Callable, Iterator

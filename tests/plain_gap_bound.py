@@ -1,6 +1,4 @@
-"""The bound of exact radii once more, plainly: one unit and one variable after the other, in the
-inputs themselves, without allowances for rounding. It shares no code with the library.
-"""
+"""The bound of exact radii once more, in plain loops that share no code with the library."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""Classes whose score is minus infinity are not offered: every number is that of the net without
-them, and a label of such a class is an error in words.
-"""
+"""Classes whose score is minus infinity are not offered; a label of one is an error in words."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""How well an answer about homogeneity holds: what it says of nets that are homogeneous up to
-something, and of others.
-"""
+"""How well an answer about homogeneity holds, of nets that are homogeneous up to something."""
 
 import copy
 import gc

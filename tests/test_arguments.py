@@ -1,6 +1,4 @@
-"""Odd values for every argument of every public function: an answer, or an error that names the
-argument.
-"""
+"""Odd values for every argument of every function: answered, or an error that names it."""
 
 import pytest
 import torch

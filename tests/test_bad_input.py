@@ -1,6 +1,4 @@
-"""What people get wrong: each is a clear error that names what, where and what to do, and loses
-nothing.
-"""
+"""What people get wrong: each is an error that names what, where and what to do."""
 
 import os
 import pickle

@@ -1,6 +1,4 @@
-"""Arguments that many functions share mean the same in each: docs/conventions.md says what, and every
-docstring says it in the same words.
-"""
+"""Arguments that many functions share are described in the words of docs/conventions.md."""
 
 import inspect
 import re

@@ -1,6 +1,4 @@
-"""Samples that no function can label as asked are named, with a soft margin that copes with
-them.
-"""
+"""Samples that no function can label as asked are named, with a soft margin that copes."""
 
 import re
 import warnings

@@ -1,6 +1,4 @@
-"""Every form of one data set gives the same numbers, or is refused by name; nothing of the caller's
-is changed.
-"""
+"""Every form of one data set gives the same numbers, or is refused by name, and stays as it is."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""The papers' distributions: their margins against the exact solver, their supports, and their
-seeds.
-"""
+"""The papers' distributions: margins against the exact solver, supports, and seeds."""
 
 import math
 

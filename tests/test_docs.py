@@ -1,6 +1,4 @@
-"""What the documents show works: Python blocks run as they are, command lines are ones that the
-command takes.
-"""
+"""What the documents show works: Python blocks run, and command lines are taken."""
 
 import argparse
 import os

@@ -1,6 +1,4 @@
-"""No certified statement is false, on drawn data; and the judge in exact arithmetic sees one that
-is. `python -m tests.exact` asks at length.
-"""
+"""No certified statement is false on drawn data, and the exact judge sees one that is."""
 
 import os
 from dataclasses import replace

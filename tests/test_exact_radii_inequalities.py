@@ -1,7 +1,4 @@
-"""The inequalities of docs/certified-radii.md, each by sampling on 200 small cases and more.
-
-Those of whole bounds and intervals are in test_exact_radii_proof.py.
-"""
+"""The inequalities of docs/certified-radii.md that bounds are made of, each by sampling."""
 
 import math
 

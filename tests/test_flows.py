@@ -1,6 +1,4 @@
-"""Gradient flow against closed forms, tiny steps and its own order; descent under (S5); margin
-ascent.
-"""
+"""Flow against closed forms, tiny steps and its own order; descent under (S5); margin ascent."""
 
 import contextlib
 import copy

@@ -1,6 +1,4 @@
-"""What people pass in: every kind of net and of batch gives every function the same numbers as its
-plain form.
-"""
+"""What people pass in: every kind of net and of batch gives the numbers of its plain form."""
 
 import copy
 from dataclasses import dataclass

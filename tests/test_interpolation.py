@@ -1,6 +1,4 @@
-"""Functions of least norm through given points: against brute force, linear programs over dense
-neurons, and symmetries.
-"""
+"""Functions of least norm through points: brute force, dense linear programs, symmetries."""
 
 from itertools import combinations, product
 from math import hypot

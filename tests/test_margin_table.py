@@ -1,6 +1,4 @@
-"""The table of a report, its quasi-homogeneous and spectral rows, its numbers for held-out data
-and its page.
-"""
+"""The table of a report, its quasi-homogeneous and spectral rows, its held-out numbers and page."""
 
 import copy
 import math

@@ -1,6 +1,4 @@
-"""Nets as measures on the sphere: projection, conversions, the flows there, and optimality
-conditions.
-"""
+"""Nets as measures on the sphere: projection, conversions, the flows there, and optimality."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Which output of a net is its scores: the same numbers as of a net that returns them alone, or a
-sentence that asks; every report says what was read.
-"""
+"""Which output of a net is its scores: as of a net without the others, or a question."""
 
 import copy
 import re

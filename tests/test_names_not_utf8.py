@@ -1,6 +1,4 @@
-"""Names of files that are not UTF-8, which Python holds as surrogates: of classes, nets and folders,
-in pages, reports, figures, files and on the command line.
-"""
+"""Names of files that are not UTF-8: of classes, nets and folders, wherever they are shown."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""Activations and losses of the problems over neurons, against closed forms, finite differences and
-Fenchel and Young.
-"""
+"""Activations and losses of neurons: closed forms, finite differences, Fenchel and Young."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Normalized nets <a . b, F(x; V)>, whose gradient flow is a mirror flow. That their smooth margin
-over (a, b) never falls is a claim, `two-homogeneity/partial-monotone`.
-"""
+"""Normalized nets <a . b, F(x; V)>, whose gradient flow is a mirror flow."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""What numerics must not do to a caller: end in numpy's or torch's own errors, because memory is
-short, because numpy was told to raise, or because data are spiteful; or blame another argument.
-"""
+"""What numerics must not end in: errors of others, for memory, numpy's settings or odd data."""
 
 import copy
 import pickle

@@ -1,6 +1,4 @@
-"""Nets that overwrite their inputs: every call works on a copy, and answers what it would without
-the overwriting, bit for bit.
-"""
+"""Nets that overwrite their inputs are called on copies: the same answers, bit for bit."""
 
 import copy
 import functools

@@ -1,6 +1,4 @@
-"""Nets that return probabilities in place of scores are told from all others, and what they are
-told to pass is right.
-"""
+"""Nets that return probabilities are told from others, and what they are told to pass is right."""
 
 import copy
 import warnings

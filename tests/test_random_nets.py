@@ -1,6 +1,4 @@
-"""`nm.analyse` on random nets: the exponents that it derives are those that two forward passes
-show, and it finds every exponent that there is.
-"""
+"""`nm.analyse` on random nets: its exponents are those of two passes, and all there are."""
 
 import copy
 import math

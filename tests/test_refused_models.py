@@ -1,6 +1,4 @@
-"""What is given as a model or as data: unwrapped where it can be, refused with the
-right blame where it cannot.
-"""
+"""What is given as a model or data: unwrapped where it can be, else refused rightly."""
 
 import re
 import warnings

@@ -1,6 +1,4 @@
-"""The relative loss of loops of one's own: exact where the loss underflows, and one of torch's modules
-otherwise.
-"""
+"""The relative loss in own loops: exact where the loss underflows, else one of torch's modules."""
 
 import copy
 import math

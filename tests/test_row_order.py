@@ -1,6 +1,4 @@
-"""Rows of an answer are those of the data set, however a loader shuffles; what cannot be read in order
-is refused.
-"""
+"""Rows of an answer are those of the data set, however a loader shuffles, or refused."""
 
 import pytest
 import torch

@@ -1,6 +1,4 @@
-"""Records as files: every class of records comes back bit for bit, and no file runs code or hides
-that it is damaged.
-"""
+"""Records as files come back bit for bit; no file runs code or hides that it is damaged."""
 
 import contextlib
 import copy

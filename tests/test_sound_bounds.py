@@ -1,6 +1,4 @@
-"""Proved bounds of the solvers against instances that any lost term, constant or rounding margin
-violates.
-"""
+"""Proved bounds of the solvers, on instances that any lost term or rounding margin violates."""
 
 import time
 from fractions import Fraction

@@ -1,6 +1,4 @@
-"""What theorems promise, against instances that are tight, closed forms, and the papers' right-hand
-sides worked out apart.
-"""
+"""What theorems promise, on tight instances, closed forms, and formulas worked out apart."""
 
 import math
 import sys

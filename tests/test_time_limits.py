@@ -1,6 +1,4 @@
-"""A time limit is one for the whole call; what it cuts off is the best answer so far, and is
-said.
-"""
+"""A time limit is one for the whole call; what it cuts off is the best answer so far, and said."""
 
 import math
 import warnings

@@ -1,6 +1,4 @@
-"""First guesses at the arguments of training: taken where they have one meaning, else answered by a
-sentence.
-"""
+"""First guesses at training's arguments: taken where they have one meaning, else told."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""Dynamics of two-layer nets against propositions, explicit recursions and exact optima; balance,
-growth and limits are claims, `papers/chizat_bach/claims_dynamics.py`.
-"""
+"""Dynamics of two-layer nets against propositions, explicit recursions and exact optima."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""A watch in a loop of one's own: the margins of `measure`, a run that is the same without it, and a
-history that survives.
-"""
+"""A watch in a loop of one's own: the margins of `measure`, and a run that is the same without."""
 
 import json
 import random

@@ -1,6 +1,4 @@
-"""Weights in files that other people's training wrote, of torch and of the format safetensors: read,
-written, and refused with a sentence where they are hostile.
-"""
+"""Weights in files that others wrote: read, written, and refused where they are hostile."""
 
 import argparse
 import base64

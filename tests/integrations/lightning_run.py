@@ -1,6 +1,4 @@
-"""A run of Lightning with a monitor, in any number of processes: `python -m
-tests.integrations.lightning_run FOLDER PROCESSES`.
-"""
+"""A run of Lightning with a monitor: `python -m tests.integrations.lightning_run FOLDER RANKS`."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""A run of Hugging Face's Trainer with a callback, in as many processes as torchrun starts: `python -m
-tests.integrations.trainer_run FOLDER`.
-"""
+"""A run of a Trainer with a callback: `python -m tests.integrations.trainer_run FOLDER`."""
 
 import os
 import sys

@@ -1,3 +1,1 @@
-"""Mutations: small wrong changes of the source, each of which some test has to notice. One table
-per package.
-"""
+"""Mutations: small wrong changes of the source, each of which some test has to notice."""
