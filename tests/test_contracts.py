@@ -85,11 +85,11 @@ class Row:
     """
 
     solve: Callable
-    degree: int
-    contradicted: float
     interrupted: tuple[str, ...]
     attains: Callable
     proof: Callable | None
+    degree: int = 1
+    contradicted: float = 0.0
     attained: str = "margin"
     proved: str = "upper_bound"
     status: Status = Status.NOT_SEPARABLE
@@ -239,11 +239,10 @@ SHOWN = ("netmargin.core.progress.Progress.draw",)  # called once per round
 PROGRAM = ("netmargin.solvers.kernel_engine.descend",)
 REGULARIZED = {"attained": "objective", "proved": "lower_bound", "status": Status.OPTIMAL}
 INTERPOLATION = {"attained": "norm", "proved": "lower_bound", "status": Status.NOT_ATTAINABLE}
+INTERPOLATION |= {"degree": -1, "contradicted": np.inf}
 ROWS = {
     "f1_max_margin": Row(
         hard(solvers.f1_max_margin, bias=False),
-        degree=1,
-        contradicted=0.0,
         interrupted=SHOWN,
         attains=of_unit_mass,
         proof=lambda s, X, y: 0.5 * relu_response(y * s.dual, X),
@@ -251,7 +250,6 @@ ROWS = {
     "f1_max_margin, squared": Row(
         hard(solvers.f1_max_margin, bias=False, power=2),
         degree=2,
-        contradicted=0.0,
         interrupted=SHOWN,
         attains=of_unit_mass,
         proof=lambda s, X, y: relu_response(y * s.dual, X, 2),
@@ -287,16 +285,12 @@ ROWS = {
     ),
     "f2_max_margin": Row(
         hard(solvers.f2_max_margin, bias=False),
-        degree=1,
-        contradicted=0.0,
         interrupted=("netmargin.solvers.kernel.arc_cosine", *PROGRAM),
         attains=of_unit_norm(arc_cosine),
         proof=lambda s, X, y: kernel_norm(y * s.dual, arc_cosine(X)),
     ),
     "ntk_max_margin": Row(
         hard(solvers.ntk_max_margin, bias=False),
-        degree=1,
-        contradicted=0.0,
         interrupted=("netmargin.solvers.kernel.ntk", *PROGRAM),
         attains=of_unit_norm(tangent),
         proof=lambda s, X, y: kernel_norm(y * s.dual, tangent(X)),
@@ -305,8 +299,6 @@ ROWS = {
         lambda X, y, size=1.0, copies=1, **options: solvers.kernel_max_margin(
             with_kernel(linear, X), y, **options
         ),
-        degree=1,
-        contradicted=0.0,
         interrupted=PROGRAM,
         attains=of_unit_norm(linear),
         proof=lambda s, X, y: kernel_norm(y * s.dual, linear(X)),
@@ -324,8 +316,6 @@ ROWS = {
     ),
     "linear_max_margin, l1": Row(
         hard(solvers.linear_max_margin, norm="l1"),
-        degree=1,
-        contradicted=0.0,
         interrupted=("netmargin.solvers.columns.simplex.Simplex.run",),
         attains=of_unit_weights(1),
         proof=lambda s, X, y: float(np.abs(y * s.dual @ X).max()),
@@ -333,24 +323,18 @@ ROWS = {
     ),
     "linear_max_margin, l2": Row(
         hard(solvers.linear_max_margin, norm="l2"),
-        degree=1,
-        contradicted=0.0,
         interrupted=PROGRAM,
         attains=of_unit_weights(2),
         proof=lambda s, X, y: float(np.linalg.norm(y * s.dual @ X)),
     ),
     "narrow_max_margin": Row(
         hard(solvers.narrow_max_margin, width=2),
-        degree=1,
-        contradicted=0.0,
         interrupted=("netmargin.solvers.narrow._solve_choice",),
         attains=of_unit_mass,
         proof=None,  # its dual weights are those of one choice of patterns
     ),
     "min_norm_interpolation, l1": Row(
         hard(solvers.min_norm_interpolation, norm="l1", bias=False),
-        degree=-1,
-        contradicted=np.inf,
         interrupted=SHOWN,
         attains=through_the_points(lambda s, X: 0.5 * s.mass),
         proof=lambda s, X, y: float(s.dual @ y) / relu_response(s.dual, X),
@@ -358,8 +342,6 @@ ROWS = {
     ),
     "min_norm_interpolation, l2": Row(
         hard(solvers.min_norm_interpolation, norm="l2", bias=False),
-        degree=-1,
-        contradicted=np.inf,
         interrupted=("netmargin.solvers.interpolation.arc_cosine",),
         attains=through_the_points(lambda s, X: kernel_norm(s.coefficients, arc_cosine(X))),
         proof=lambda s, X, y: float(s.dual @ y) / kernel_norm(s.dual, arc_cosine(X)),
