@@ -131,16 +131,6 @@ def parity(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return cube / sqrt(d), cube[:, :k].prod(1)
 
 
-@pytest.mark.parametrize(("k", "d"), [(2, 2), (2, 3), (2, 4), (4, 4)])
-def test_even_parity_on_the_cube(k, d):
-    """two-homogeneity 2024, Ex. 4.1, corrected: C(k-2, k/2-1) / (2^{k-1} sqrt(k d))."""
-    solution = f1_max_margin(*parity(k, d), bias=False)
-    assert solution.certified
-    assert solution.margin == pytest.approx(
-        comb(k - 2, k // 2 - 1) / 2 ** (k - 1) / sqrt(k * d) / 2, rel=1e-6
-    )
-
-
 def test_odd_parity_needs_a_bias():
     X, y = parity(3, 3)
     without = f1_max_margin(X, y, bias=False)
