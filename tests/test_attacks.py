@@ -295,6 +295,20 @@ def test_boundaries_beyond_the_first_order():
     assert found.found_by.tolist() == [0]
 
 
+def test_boundaries_beyond_a_bend():
+    """The first order is 15 times too short, and no straight line along the walk crosses."""
+
+    def function(x):
+        f = (-20 * x[:, 0]).exp() + 0.1 * (x[:, 0] ** 2 + x[:, 2:].square().sum(1) + 1 - x[:, 1])
+        return torch.stack([f, torch.zeros_like(f)], 1)
+
+    found = find(Scores(function), torch.zeros(1, 60).double(), torch.zeros(1).long())
+    first = np.linspace(0, 1, 100_001)
+    second = 1 + first**2 + 10 * np.exp(-20 * first)
+    assert found.distances[0].item() == pytest.approx(np.hypot(first, second).min(), rel=1e-3)
+    assert found.found_by.tolist() == [0]
+
+
 def test_chains_too_large_for_regions(monkeypatch):
     """They are polished along the boundary instead."""
     torch.manual_seed(0)

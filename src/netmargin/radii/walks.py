@@ -106,6 +106,9 @@ def walk_to_boundary(
         if start == 0:
             nearest = found.argsort(dim=1, stable=True)[:, :_RIVALS]
             rivals, reach = rivals.gather(1, nearest), reach.gather(1, nearest)
+        # To first order the boundary may be several times too near, so that a walk ends before it.
+        known = search.best[:, None]
+        reach = torch.where(known.isfinite(), known, 2 * reach)
     for _ in range(_HOPS):
         search.keep(search.hop())
     if regions is not None:
