@@ -3,7 +3,7 @@
 10% of the labels are flipped; then rows are copied with their labels, wrong ones too. For each kind
 of copies the share of wrong labels among as many worst ones is printed, and the estimated count
 over the true one. Words on the command line name the sets: digits MNIST embeddings cancer wine;
-embeddings are those of CIFAR-10 by a small net that was trained on other images.
+embeddings are those of MNIST by a small net that was trained on other images.
 """
 
 import sys
@@ -22,11 +22,11 @@ SEEDS = {"digits": 3, "MNIST": 1, "embeddings": 3, "cancer": 5, "wine": 5}
 
 
 def embed_images(seed: int) -> tuple[torch.Tensor, np.ndarray]:
-    """The last hidden layer of a net that learned 5,000 other images, for 1,500 of CIFAR-10."""
-    images, labels = load_set("other CIFAR-10 5,000", 100)
+    """The last hidden layer of a net that learned 5,000 other images, for 1,500 of MNIST."""
+    images, labels = load_set("other MNIST 5,000", 100)
     net = make_net(images, 10, 0)
     train_net(net, images, labels, 7)
-    X, y = load_set("CIFAR-10 1,500", seed)
+    X, y = load_set("MNIST 1,500", seed)
     with torch.no_grad():
         return net[:-1](X), y
 
