@@ -58,6 +58,7 @@ def test_no_almost_homogeneous_net_is_called_homogeneous_beyond_its_deviation(fa
             assert answer.casts or answer.evidence is Evidence.NUMERICAL, said
 
 
+@pytest.mark.slow
 def test_no_homogeneous_net_is_refused():
     for name, make in homogeneous():
         torch.manual_seed(1)

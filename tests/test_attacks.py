@@ -250,6 +250,7 @@ def test_float32_nets_and_inputs():
     )
 
 
+@pytest.mark.slow
 def test_a_constant_net_has_no_misclassified_point():
     net = Scores(lambda x: x.sum(1, keepdim=True) * 0 + torch.tensor([1.0, 0.0]).double())
     X = torch.randn(4, 3).double()

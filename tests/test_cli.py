@@ -441,6 +441,7 @@ def test_certify_says_what_samples_it_is_about(own, capsys, options, note):
     assert (note or "the 120 samples given") in json.loads(shown.out)["about"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     epoch, calls = nm.training.run.Run.epoch, []
 

@@ -175,7 +175,7 @@ BY_COLUMNS = ["f1_max_margin", "f1_max_margin, squared", "f1_soft_margin", "f1_l
 BY_COLUMNS += ["min_norm_interpolation, l1"]
 
 
-@pytest.mark.slow_cases("f1_logistic", "f1_max_margin, squared", "f1_soft", "min_norm")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_COLUMNS)
 def test_ctrl_c_in_any_phase_of_the_search_leaves_a_valid_answer(name):
     row, whole = ROWS[name], solved(name)

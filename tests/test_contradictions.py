@@ -121,6 +121,7 @@ def test_the_recommended_cost_follows_the_scale(scale):
     assert C * scale**2 * np.diag(kernel_of(X, False)).mean() == pytest.approx(10, rel=0.5)
 
 
+@pytest.mark.slow
 def test_of_three_classes_those_that_contradict_are_counted():
     three = np.append(np.arange(80) % 2 + SIDES, 0)
     three[80] = three[7] + 1 if three[7] < 2 else 0

@@ -198,6 +198,7 @@ def test_no_time_leaves_the_quick_certificate():
     assert "time limit" in report.summary()
 
 
+@pytest.mark.slow
 def test_the_summary_says_what_left_samples_open():
     net = make_net(4, 10, 8, 3)
     X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1)).double()
@@ -219,6 +220,7 @@ def test_the_summary_says_what_left_samples_open():
     assert "1 samples: no misclassified input" in said(always, X[:1, :1], first, effort="standard")
 
 
+@pytest.mark.slow
 def test_ctrl_c_returns_the_batches_that_are_done(monkeypatch):
     net = make_net(4, 10, 3)
     X = torch.randn(4, 4, generator=torch.Generator().manual_seed(3)).double()

@@ -312,6 +312,7 @@ def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
     assert measured.error == pytest.approx(true / 2, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.nightly_cases("proximal")
 @pytest.mark.parametrize("method", ["exact", "proximal"])
 def test_time_left_is_shown_while_a_flow_runs(method, monkeypatch):
@@ -480,6 +481,7 @@ def test_smoothness_bounds_refuse_what_they_do_not_cover(X, power, error, names)
         SmoothnessBounds.two_layer(X, power)
 
 
+@pytest.mark.slow_cases("3")
 @pytest.mark.parametrize("power", [2, 3])
 def test_smoothness_bounds_hold_and_are_nearly_attained(power):
     random = np.random.default_rng(0)
@@ -533,6 +535,7 @@ def test_minimization_stays_finite():
     assert torch.sqrt(x).sum() < 3
 
 
+@pytest.mark.slow
 def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
     torch.manual_seed(0)
     net = mnist_cnn(channels=(4, 6), hidden=32)  # channels last

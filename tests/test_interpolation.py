@@ -121,6 +121,7 @@ def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
     return float(minimize(cost, A, b, cones, tol=1e-10)[0][:k].sum())
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_equals_brute_force_over_all_cells(dimension):
     random = np.random.default_rng(dimension)

@@ -137,7 +137,7 @@ def test_claims_hold(id):
 
 
 @pytest.mark.slow_cases(
-    "chizat-bach/f1-limit factor",
+    "chizat-bach/f1-limit",
     "chizat-bach/interclass",
     "chizat-bach/mirror-rate",
     "chizat-bach/output-rate",

@@ -54,6 +54,7 @@ def test_solutions_are_measures_that_training_starts_near():
     assert slackness(best, X, y, best.dual).residual < 1e-6 * best.margin
 
 
+@pytest.mark.slow_cases("1")
 @pytest.mark.parametrize("power", [1, 2])
 def test_projected_flow_is_gradient_ascent_of_the_net(power):
     """(11), from the start of a run: its steps approach the flow at first order."""

@@ -245,7 +245,7 @@ def test_a_sequential_without_its_sigmoid_keeps_its_proofs():
     net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
     y = (net(X)[:, 0] > 0).long()
     right, found = (
-        nm.robustness(given, (X[FEW], y[FEW]), progress=False)
+        nm.robustness(given, (X[FEW], y[FEW]), effort="quick", progress=False)
         for given in (net, nn.Sequential(*net, nn.Sigmoid()))
     )
     assert np.array_equal(found.lower, right.lower)

@@ -60,6 +60,7 @@ def test_gradient_flow_is_mirror_flow(kind, time):
     assert torch.linalg.vector_norm(u - net.a.detach() ** 2) > 1e-3 * torch.linalg.vector_norm(u)
 
 
+@pytest.mark.slow
 def test_early_margin():
     """The promise holds while features keep half of their margin; without parameters, always."""
     x = torch.tensor([[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], dtype=torch.float64)

@@ -19,7 +19,7 @@ X = np.r_[RNG.normal(size=(20, 3)), RNG.normal(size=(3, 3)) * 60]
 X[:8] *= 10.0 ** RNG.integers(-170, 0, size=(8, 1))
 Y = np.where(X[:, 0] + 0.2 * X[:, 1] > 0, 1, -1)
 GRAM = X @ X.T
-FAST = {"time_limit": 2, "pricing": "local"}
+FAST = {"tol": 1e-2, "pricing": "local"}
 
 CALLS = {
     "f1_max_margin": lambda: solvers.f1_max_margin(X, Y, **FAST).margin,
@@ -159,6 +159,7 @@ FLAGS = {
 }
 
 
+@pytest.mark.slow_cases("sparse")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FLAGS)
 def test_a_scalar_of_numpy_or_torch_is_what_it_holds(name):

@@ -58,7 +58,7 @@ def run_watch(net, data):
 
 
 def run_robustness(net, data):
-    found = nm.robustness(net, data[:1], progress=False)
+    found = nm.robustness(net, data[:1], effort="quick", progress=False)
     return [found.lower, found.upper]
 
 

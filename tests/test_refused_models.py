@@ -27,7 +27,9 @@ CALLS = {
     "input_margins": lambda model, data: nm.input_margins(model, data, progress=False),
     "certify": nm.certify,
     "tangent_svm": nm.tangent_svm,
-    "robustness": lambda model, data: nm.robustness(model, data, attacks=(), progress=False),
+    "robustness": lambda model, data: nm.robustness(
+        model, data, effort="quick", attacks=(), progress=False
+    ),
     "empirical_ntk": lambda model, data: nm.kernels.empirical_ntk(model, data[0]),
 }
 

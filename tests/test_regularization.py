@@ -294,6 +294,7 @@ def test_starts_in_processes_are_those_of_one():
         assert (a["start"], a["log_objective"]) == (b["start"], b["log_objective"])
 
 
+@pytest.mark.slow
 def test_the_best_of_all_starts_is_kept():
     """At every lambda; narrow nets end in minima of their own."""
 

@@ -70,7 +70,7 @@ NETS = {
 
 
 @pytest.mark.nightly_cases("binary", "tanh")
-@pytest.mark.slow_cases("binary", "convolutions", "mlp with", "tanh")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 def test_lower_is_below_upper(name):
     """On 500 samples of five nets, and no sample is given up."""
@@ -89,7 +89,8 @@ def test_lower_is_below_upper(name):
     assert (report.upper[~right] == 0).all()
 
 
-@pytest.mark.slow_cases("0.001")
+@pytest.mark.nightly_cases("0.001")
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_the_size_of_the_parameters_does_not_matter(digits_net, factor):
     net, (X, y) = digits_net
@@ -217,7 +218,8 @@ def test_bad_input(digits_net, tmp_path, monkeypatch):
     assert set(report.found_by) == {"walk"}
 
 
-@pytest.mark.slow_cases("box1")
+@pytest.mark.nightly_cases("box1")
+@pytest.mark.slow
 @pytest.mark.parametrize("box", [None, (0, 1)])
 def test_the_inputs_that_were_found_are_kept(digits_net, tmp_path, monkeypatch, box):
     """Every one is misclassified in float64, in the box, and as far as the upper radius says."""

@@ -302,6 +302,7 @@ def brute_force_rows(Z: np.ndarray, rows: Constraints) -> float:
     )
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_soft_margin_equals_brute_force_and_its_net(dimension):
     for seed in range(12):

@@ -56,7 +56,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.slow_cases("maximize", "train", "label", "f1")
+@pytest.mark.slow_cases("maximize", "train", "label", "f1", "robustness")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_default_device_or_type_changes_no_answer(function):
     call, net = FUNCTIONS[function], make()
@@ -92,6 +92,7 @@ def test_every_tensor_is_made_on_a_device_that_is_named():
     assert unnamed == []
 
 
+@pytest.mark.slow_cases("robustness")
 @pytest.mark.parametrize("function", ["robustness", "gradient_flow", "certify", "measure"])
 def test_anomaly_detection_ends_no_call(function):
     net = make()

@@ -558,6 +558,7 @@ def test_a_fresh_net_gets_a_norm_from_which_training_keeps_it_separated(digits):
     assert min(nm.train(net, digits, until=nm.Epochs(10), progress=False).column("q_min")) > 0
 
 
+@pytest.mark.slow
 def test_an_ascent_at_a_small_norm_says_what_training_would_do(digits):
     digits = digits[0][:80], digits[1][:80]
     torch.manual_seed(0)

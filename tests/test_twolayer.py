@@ -219,6 +219,7 @@ def test_steps_that_kill_all_neurons_are_taken_back():
         train_both_layers(1e5 * X, y, width=20, steps=300, progress=False)
 
 
+@pytest.mark.slow
 def test_population_objective_with_fresh_samples():
     """Fresh samples of two half planes are learnt; margins are of the given ones."""
 
