@@ -88,7 +88,9 @@ CALLS = {
         gradient_descent(net, data, steps=3, rate=0.1).rows[-1]["q_min"]
     ],
     "maximize_margin": lambda net, data: [
-        nm.maximize_margin(net, data, iterations=5, progress=False).report.normalized_margin
+        nm.maximize_margin(
+            net, data, temperatures=(0.1,), iterations=5, progress=False
+        ).report.normalized_margin
     ],
     "regularization_path": run_path,
     "train": run_train,

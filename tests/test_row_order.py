@@ -43,6 +43,7 @@ LOADERS = {
     "dicts": lambda: DataLoader(SET, 4, shuffle=True, collate_fn=as_dict),
     "indices": lambda: DataLoader(SET, 4, sampler=SubsetRandomSampler(range(len(X)))),
 }
+BRIEF = {"temperatures": (0.1,), "iterations": 2, "progress": False}
 NUMBERED = {
     "measure": lambda data: nm.measure(net(), data).q,
     "input_margins": lambda data: nm.input_margins(net(), data, progress=False).distances,
@@ -51,9 +52,7 @@ NUMBERED = {
     ),
     "label_errors": lambda data: nm.label_errors(data).scores,
     "compare": lambda data: nm.compare([net(), net()], data, progress=False).training[1].q,
-    "maximize_margin": lambda data: [
-        nm.maximize_margin(net(), data, iterations=2, progress=False).rows[-1]["q_min"]
-    ],
+    "maximize_margin": lambda data: [nm.maximize_margin(net(), data, **BRIEF).rows[-1]["q_min"]],
 }
 
 
