@@ -20,8 +20,7 @@ from netmargin.papers.ledger.trial import Finding, Trial
     hypotheses="random vectors; equal ones in the first half",
     tolerance=1e-12,
     because="rounding, relative",
-    quick=3,
-    full=100,
+    trials=(3, 100),
 )
 def cauchy_schwarz(trial: Trial, *, factor: float = 1.0) -> Finding:
     a, b = trial.random.normal(size=(2, 64, 1 + trial.number))

@@ -270,7 +270,7 @@ def test_command_line(tmp_path, capsys):
     assert main(["verify", "--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(CLAIMS)
     assert main(["verify", "lyu-li/nothing"]) == 2
-    assert "there is no claim 'lyu-li/nothing'" in capsys.readouterr().err
+    assert "There is no claim 'lyu-li/nothing'" in capsys.readouterr().err
 
 
 def test_a_failing_claim_on_the_command_line(monkeypatch, capsys):

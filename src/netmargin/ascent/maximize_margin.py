@@ -123,10 +123,8 @@ def maximize_margin(
         The net has no homogeneity order, as biases in later layers that are not 0 leave it.
     NotSeparatedError
         The net cannot separate the data from where it is.
-    DataError, ModelError
-        The data or the model cannot be used, as for `measure`; a parameter is frozen.
-    ArgumentError
-        A number is out of its range.
+    ArgumentError, DataError, ModelError
+        An argument cannot be used, as for `measure`; a parameter is frozen.
 
     Examples
     --------

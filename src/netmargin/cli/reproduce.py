@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..core.arguments import suggest_word
 from ..core.files import make_folder
 from ..core.progress import say
 from ..core.records import Table
@@ -135,24 +134,14 @@ def _describe_duration(minutes: float) -> str:
 
 def _choose_figures(papers: Any, ids: list[str]) -> list[str]:
     """The ids of the figures that ids of figures or papers mean. Raises ArgumentError."""
-    known = [
-        "all",
-        *papers.list_figures(),
-        *dict.fromkeys(id.split("/")[0] for id in papers.list_figures()),
-    ]
+    from ..papers.contents import choose
+
     if not ids:
         raise ArgumentError(
             f"Which figure? Give its id, a paper, or all: {', '.join(papers.list_figures())}."
             " `netmargin reproduce --list` says more."
         )
-    for id in ids:
-        if id not in known:
-            guess = suggest_word(id, known)
-            raise ArgumentError(
-                f"There is no figure {id!r}. {guess + ' ' if guess else ''}Choose from"
-                f" {', '.join(papers.list_figures())}, a paper, or all."
-            )
-    return [id for id in papers.list_figures() if {"all", id, id.split("/")[0]} & set(ids)]
+    return choose("figure", ids, papers.list_figures())
 
 
 def _describe_result(result: Any) -> dict:

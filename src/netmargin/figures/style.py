@@ -103,7 +103,7 @@ def draw_band(axis, x: Sequence[float], values: np.ndarray, *, colour: str, labe
     axis.plot(x, mean, "o-", color=colour, linewidth=2.2, markersize=3, label=label)
 
 
-def draw_samples(axis, X: np.ndarray, y: np.ndarray) -> None:
+def draw_samples(axis, X, y) -> None:
     """Draw two classes, y in {-1, +1}, by their first two coordinates."""
     for label, colour, marker in ((1, BOTH, "+"), (-1, OUTPUT, "_")):
         points = np.asarray(X)[np.asarray(y) == label, :2].T

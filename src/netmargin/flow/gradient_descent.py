@@ -70,14 +70,10 @@ def gradient_descent(
 
     Raises
     ------
-    DataError
-        The data cannot be used, as for `measure`; with bounds, the summed loss is not below 1.
+    DataError, ModelError, ArgumentError
+        An argument cannot be used, as for `measure`; with bounds, the summed loss is not below 1.
     NotHomogeneousError
         The net has no homogeneity order.
-    ModelError
-        The model cannot be used, as for `measure`.
-    ArgumentError
-        Another argument cannot be used.
     DivergenceError
         The steps grow beyond float64.
 
@@ -95,10 +91,8 @@ def gradient_descent(
 
     Source: Lyu and Li 2019, Theorem E.2.
     """
-    steps, relative = (
-        check_count("steps", steps, at_least=0),
-        check_number("relative", relative, above=0),
-    )
+    steps = check_count("steps", steps, at_least=0)
+    relative = check_number("relative", relative, above=0)
     if not isinstance(rate, SmoothnessBounds):
         rate = check_number("rate", rate, above=0)
     model = check_model(model)

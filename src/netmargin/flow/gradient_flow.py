@@ -7,13 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..core.arguments import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_number,
-    check_numbers,
-)
+from ..core.arguments import check_choice, check_count, check_flag, check_number, check_numbers
 from ..core.progress import Progress
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
@@ -115,10 +109,8 @@ def gradient_flow(
 
     Raises
     ------
-    ArgumentError
-        An argument cannot be used, or nothing says when to stop.
-    DataError, ModelError
-        The data or the model cannot be used, as for `measure`.
+    ArgumentError, DataError, ModelError
+        An argument cannot be used, as for `measure`, or nothing says when to stop.
     DivergenceError
         A velocity is not finite.
 

@@ -45,14 +45,12 @@ def empirical_ntk(
 
     Raises
     ------
-    DataError
-        If inputs are not finite or the model cannot take them.
+    ArgumentError, DataError
+        If `output` is no index of an output, inputs are not finite or the model cannot take them.
     ModelError
         If no parameters require gradients, or the model has noise in evaluation mode, samples that
         see each other or weights that are none of its parameters, or cannot be differentiated
         sample by sample.
-    ArgumentError
-        If `output` is no index of an output.
 
     Examples
     --------

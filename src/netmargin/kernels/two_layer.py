@@ -87,10 +87,8 @@ def ntk(
 
     Raises
     ------
-    DataError
-        If inputs are not finite, have no columns, or differ in dimension.
-    ArgumentError
-        If a scale is no finite number, `bias` neither True nor False, or for another dtype.
+    DataError, ArgumentError
+        As of `arc_cosine`; also if a scale is no finite number.
 
     Examples
     --------
@@ -116,12 +114,10 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
     ----------
     X : array_like, shape (n, d)
         Inputs.
-    count : int
-        Number of directions.
+    count, seed : int
+        Number of directions, and their seed, 0 by default.
     bias : bool, default True
-        Whether every input gets a last coordinate 1.
-    seed : int, default 0
-        Seed of the directions.
+        As of `arc_cosine`.
 
     Returns
     -------
@@ -130,10 +126,8 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
 
     Raises
     ------
-    DataError
-        If inputs are not finite or have no columns.
-    ArgumentError
-        If another argument is out of range.
+    DataError, ArgumentError
+        If inputs are not finite or have no columns, or another argument is out of range.
 
     Examples
     --------

@@ -47,28 +47,17 @@ training meets, and no round numbers, where a loss in pieces would have its kink
 
 @dataclass(frozen=True)
 class B3Report(Record):
-    """The findings of a numerical check of (B3) on margins up to `largest_q`.
+    """The findings of a numerical check of (B3) on margins from `b_f` to `largest_q`.
 
     (B3.2), f' > 0, is required beyond b_f, where the proofs use it.
-
-    Attributes
-    ----------
-    b_f, largest_q : float
-        The margins beyond which and up to which (B3) was checked.
-    b_g, K : float
-        The smallest constants b_g of (B3) and K of (B3.4) on the tested range.
-    violations : tuple of str
-        One sentence for each part of (B3) that fails.
-    caveats : tuple of str
-        Where f' > 0 fails below b_f, as for e^{-q^3} at 0.
     """
 
     b_f: float
-    b_g: float
-    K: float
+    b_g: float  # the smallest constant of (B3) on the tested range
+    K: float  # that of (B3.4)
     largest_q: float
-    violations: tuple[str, ...]
-    caveats: tuple[str, ...] = ()
+    violations: tuple[str, ...]  # one sentence for each part of (B3) that fails
+    caveats: tuple[str, ...] = ()  # where f' > 0 fails below b_f, as for e^{-q^3} at 0
 
     @property
     def holds(self) -> bool:

@@ -51,8 +51,8 @@ class _OddPower(Loss, ABC):
     def _power_prime(self, q: Tensor) -> Tensor:
         return self.power * q ** (self.power - 1)
 
-    def _root(self, h: Tensor) -> Tensor:
-        return h if self.power == 1 else torch.sign(h) * h.abs() ** (1 / self.power)
+    def _root(self, x: Tensor) -> Tensor:
+        return x if self.power == 1 else torch.sign(x) * x.abs() ** (1 / self.power)
 
     def _power_difference(self, q: Tensor, r: Tensor) -> Tensor:
         # q^p - r^p = (q - r)(q^{p-1} + q^{p-2} r + ... + r^{p-1}) keeps the digits that the two
@@ -101,11 +101,7 @@ class Exponential(_OddPower):
     def _f(self, q: Tensor) -> Tensor:
         return q**self.power
 
-    def _f_prime(self, q: Tensor) -> Tensor:
-        return self._power_prime(q)
-
-    def _g(self, x: Tensor) -> Tensor:
-        return self._root(x)
+    _f_prime, _g = _OddPower._power_prime, _OddPower._root
 
     def _log_slope_difference(self, smallest: Tensor, difference: Tensor) -> Tensor:
         return -difference
@@ -119,12 +115,7 @@ class Logistic(_OddPower):
     Parameters
     ----------
     power : int, default 1
-        A positive odd number.
-
-    Raises
-    ------
-    ArgumentError
-        If the power is no positive odd number.
+        A positive odd number, as of `Exponential`.
 
     Examples
     --------

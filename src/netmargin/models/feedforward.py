@@ -66,8 +66,8 @@ def mnist_cnn(
 
     Parameters
     ----------
-    bias : "first", "none" or "all", default "first"
-        Layers that have a bias.
+    bias : str, default "first"
+        As of `mlp`.
     channels, hidden : sequence of two int and int, default (32, 64) and 1024
         Channels of the two convolutions, and units of the fully connected layer.
 
@@ -122,8 +122,8 @@ def vgg(*, bias: str = "first", width: int = 64) -> nn.Sequential:
 
     Parameters
     ----------
-    bias : "first", "none" or "all", default "first"
-        Layers that have a bias.
+    bias : str, default "first"
+        As of `mlp`.
     width : int, default 64
         Channels of the first group, 64 in the paper; the others have 2, 4, 8 and 8 times as many.
 

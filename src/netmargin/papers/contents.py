@@ -8,8 +8,12 @@ module whose name does not begin with an underscore is a figure or table and def
 
 import importlib
 import pkgutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
+
+from ..core.arguments import suggest_word
+from ..errors import ArgumentError
 
 # These two folders hold what all papers share, and no figure or claim of their own.
 _ENGINES = ("gallery", "ledger")
@@ -43,6 +47,24 @@ def list_figures() -> tuple[str, ...]:
         for paper, name in _list_modules()
         if not name.startswith(_CLAIMS)
     )
+
+
+def choose(kind: str, wanted: Iterable[str], ids: Sequence[str]) -> list[str]:
+    """The ids that are wanted, one by one, by their papers, or as "all". Raises ArgumentError."""
+    words = [*ids, *dict.fromkeys(id.split("/")[0] for id in ids), "all"]
+    for id in wanted:
+        require_known(kind, id, ids, words)
+    return [id for id in ids if {"all", id, id.split("/")[0]} & set(wanted)]
+
+
+def require_known(kind: str, id: str, ids: Sequence[str], words: Sequence[str]) -> None:
+    """Raise ArgumentError where an id is none of the words; say which ids there are."""
+    if not isinstance(id, str) or id not in words:
+        guess = suggest_word(id, words)
+        raise ArgumentError(
+            f"There is no {kind} {id!r}. {guess + ' ' if guess else ''}Choose from"
+            f" {', '.join(ids)}{', a paper, or all' if words is not ids else ''}."
+        )
 
 
 def import_figure(id: str) -> ModuleType:

@@ -8,13 +8,7 @@ import torch
 from joblib import Parallel, delayed
 from torch import Tensor, nn
 
-from ..core.arguments import (
-    check_count,
-    check_flag,
-    check_instance,
-    check_numbers,
-    check_seed,
-)
+from ..core.arguments import check_count, check_flag, check_instance, check_numbers, check_seed
 from ..core.denormals import flush_denormals
 from ..core.progress import Progress
 from ..errors import ArgumentError
@@ -82,9 +76,8 @@ def follow_path(
                 log_lambda = math.log(value)
                 # All starts go on, not only the best: which is best changes with lambda. One after
                 # the other, unless the caller's joblib.parallel_config says where else.
-                runs = list(
-                    Parallel()(delayed(_descend)(run, log_lambda, iterations) for run in runs)
-                )
+                tasks = (delayed(_descend)(run, log_lambda, iterations) for run in runs)
+                runs = list(Parallel()(tasks))
                 objectives = [run(log_lambda).item() for run in runs]
                 best = min(range(len(runs)), key=lambda k: objectives[k])
                 head = {

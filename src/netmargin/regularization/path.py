@@ -53,12 +53,10 @@ def regularization_path(
         lambda sum_i ||W_i||^r over these parameters one by one.
     loss : Loss, str or torch.nn.Module, optional
         Loss of the margins; cross-entropy by default, for one output the logistic loss.
-    starts : int, default 5
-        Number of starts.
+    starts, seed : int, default 5 and 0
+        Number of starts, and the seed of the first one; the next ones have the next numbers.
     iterations : int, default 100
         Iterations of L-BFGS for each lambda, start and smoothing.
-    seed : int, default 0
-        Seed of the first start; the next ones have the next numbers.
     progress : bool, default True
         Whether to show lambda, the objective and the best start as they come.
     scores : str, int, tuple, function or None, default None
@@ -71,10 +69,8 @@ def regularization_path(
 
     Raises
     ------
-    DataError, ModelError
-        The data or a net cannot be used, as for `measure`; a net has nothing to train.
-    ArgumentError
-        A parameter is out of its range, or `make_model` makes no net.
+    ArgumentError, DataError, ModelError
+        An argument cannot be used, as for `measure`; a net has nothing to train, or is none.
 
     Examples
     --------
@@ -89,7 +85,6 @@ def regularization_path(
     """
     r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
     samples, chosen = as_arrays(data), as_loss(loss)
-
     return follow_path(
         make_model,
         lambda model: MarginObjective(model, samples, chosen, r, norm),

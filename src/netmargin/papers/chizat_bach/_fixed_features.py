@@ -136,10 +136,9 @@ def _ascend(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Status]:
     """Ascend the smooth margin of a = beta a_bar from a_bar = mean, beta(0) = 1.
 
-    Returns the margins z a_bar, log beta, the last a_bar and how it ended. `move` gets a_bar, the
-    weights of the samples in the gradient of the smooth margin at a, and the step size; it gives
-    a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that ratio. beta is kept as its
-    log, because it grows like exp(sqrt t).
+    Returns the margins z a_bar, log beta (beta grows like exp(sqrt t)), the last a_bar and how it
+    ended. `move` gets a_bar, the weights of the samples in the gradient and the step size; it gives
+    a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that ratio.
     """
     margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
     margins[0], log_sizes[0] = (z @ mean).min(), log_size

@@ -17,8 +17,12 @@ def tangent_max_margin(
     2020, Section 7 and Figure 3; Lyu and Li 2019, Section 5.
     """
     data, w = binary_data(X, y, bias=bias), _read_neurons(positions)
-    gradients = _compute_outer_gradients(w, data, power)
-    return kernel_max_margin(sum(g @ g.T for g in gradients) / len(w), data.y, tol=tol)
+    z, slope = _activate(w, data, power)
+    slope = slope * w[:, -1]
+    products = (slope @ slope.T) * (data.Z @ data.Z.T)
+    if power == 1:
+        products += z @ z.T
+    return kernel_max_margin(products / len(w), data.y, tol=tol)
 
 
 def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1) -> float:
@@ -36,20 +40,15 @@ def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1)
         raise DataError(
             "No neuron has moved, so there is no direction to measure. Take a later snapshot."
         )
-    z = np.maximum(data.Z @ w[:, :-1].T, 0.0)
-    slope = (z > 0) if power == 1 else 2 * z
+    z, slope = _activate(w, data, power)
     outputs = (slope * (data.Z @ delta[:, :-1].T)) @ w[:, -1] + z**power @ delta[:, -1]
     return float((data.y * outputs).min()) / (len(w) * float(size))
 
 
-def _compute_outer_gradients(w: np.ndarray, data: SolverData, power: int):
-    """Features (n, columns), coordinate by coordinate, with inner products m times the kernel."""
+def _activate(w: np.ndarray, data: SolverData, power: int) -> tuple[np.ndarray, np.ndarray]:
+    """relu(a . x~) and the slope of its power, (n, m)."""
     z = np.maximum(data.Z @ w[:, :-1].T, 0.0)
-    slope = (z > 0) * w[:, -1] if power == 1 else 2 * z * w[:, -1]
-    for column in data.Z.T:
-        yield slope * column[:, None]
-    if power == 1:
-        yield z
+    return z, 1.0 * (z > 0) if power == 1 else 2 * z
 
 
 def _read_neurons(positions) -> np.ndarray:

@@ -28,5 +28,5 @@ def draw_classifier(axis, row: Row, values: list[float], dashed: list[float] | N
         if grid.min() < 0 < grid.max():
             line = {"colors": EXACT, "linewidths": 1.2, "linestyles": style}
             axis.contour(ticks, ticks, grid.reshape(count, count), levels=[0.0], **line)
-    draw_samples(axis, np.array(row["X"]), np.array(row["y"]))
+    draw_samples(axis, row["X"], row["y"])
     axis.set(xlim=(-0.5, 0.5), ylim=(-0.5, 0.5), xticks=[], yticks=[], aspect="equal")

@@ -48,8 +48,7 @@ def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     ),
     tolerance=1e-9,
     because="rounding; gamma by a linear program, to its proved bound",
-    quick=8,
-    full=60,
+    trials=(8, 60),
 )
 def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     run = train_magnitudes(*_draw_few_features(trial), steps=20_000)
@@ -67,8 +66,7 @@ def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     ),
     tolerance=1e-9,
     because="rounding; gamma_2 recomputed in float64",
-    quick=8,
-    full=60,
+    trials=(8, 60),
 )
 def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     run = train_output_layer(*_draw_few_features(trial), steps=20_000)
@@ -109,8 +107,7 @@ def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Find
     ),
     tolerance=1e-9,
     because="rounding, relative to the size of the terms",
-    quick=8,
-    full=520,
+    trials=(8, 520),
 )
 def projected(trial: Trial, *, reaction: float = 4.0) -> Finding:
     worst = _measure_projected_errors(trial, reaction, whole=True).reshape(20, 2).max(1)
@@ -183,8 +180,7 @@ def _() -> Finding:
     ),
     tolerance=1e-10,
     because="rounding; a ratio of drifts between 1.5 and 2.5 counts as first order",
-    quick=8,
-    full=160,
+    trials=(8, 160),
 )
 def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
     random = trial.random
@@ -220,8 +216,7 @@ def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
     hypotheses="S_beta(u) = -log(mean_n l(beta u_n)) / beta, random u, beta from 1e-2 to 1e6",
     tolerance=1e-11,
     because="logarithms of sums, relative to the size of u or log(n) / beta",
-    quick=6,
-    full=60,
+    trials=(6, 60),
 )
 def soft_min(trial: Trial, *, log_n: float = 1.0, sign: float = 1.0) -> Finding:
     random, n = trial.random, 1 + trial.number % 12
@@ -261,8 +256,7 @@ def _() -> Finding:
     ),
     tolerance=1e-12,
     because="rounding",
-    quick=8,
-    full=60,
+    trials=(8, 60),
 )
 def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
     features, y = _draw_features(trial)

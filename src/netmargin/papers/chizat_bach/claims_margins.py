@@ -35,8 +35,7 @@ def _draw_blobs(trial: Trial, n: int):
     ),
     tolerance=1e-6,
     because="within 5% of gamma_1 and never above it counts as holding; gamma_1 to 1e-6",
-    quick=2,
-    full=8,
+    trials=(2, 8),
 )
 def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     power = 2 - trial.number % 2
@@ -67,8 +66,7 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
         "gamma_1 to 1e-6, relative to the largest feature; a fall by 10 over 4,000 steps counts as"
         " tending to 0"
     ),
-    quick=6,
-    full=60,
+    trials=(6, 60),
 )
 def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number == 0:
@@ -116,8 +114,7 @@ def _() -> Finding:
     ),
     tolerance=1e-7,
     because="feasibility of the linear programs",
-    quick=5,
-    full=105,
+    trials=(5, 105),
 )
 def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     signed = draw_signed(trial)
@@ -145,8 +142,7 @@ def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
         "slope of log gamma_1 against log Delta at most (r + 3) / 2 + 0.15, its interval included;"
         " the margin with noise coordinates, solved from scratch, at least that without, to 1e-5"
     ),
-    quick=1,
-    full=2,
+    trials=(1, 2),
 )
 def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
     r = 1 + trial.number % 2

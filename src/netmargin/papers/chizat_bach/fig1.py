@@ -1,4 +1,4 @@
-"""Figure 1: decision boundaries of training both layers and the output layer, in the plane."""
+"""Figure 1: implicit bias of training both layers and the output layer, d = 2, four training sets."""
 
 import numpy as np
 
@@ -57,7 +57,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="implicit bias of training both layers and the output layer, d = 2, four training sets",
     finding=(
         "training both layers gives piecewise affine boundaries, that of the F_1 max margin; the"
         " output layer smooth ones, of the F_2 max margin"

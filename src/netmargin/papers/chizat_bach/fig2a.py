@@ -1,6 +1,4 @@
-"""Figure 2 (a): the data that the other parts of the figure train on."""
-
-import numpy as np
+"""Figure 2 (a): projection of the data on the first two dimensions."""
 
 from ...bounds import interclass_distance
 from ...datasets import clusters
@@ -23,7 +21,7 @@ def compute(run: Row, settings: Settings) -> Row:
 def draw(settings: Settings, rows: list[Row]):
     """Draw the first two coordinates of the samples."""
     drawn, ((axis,),) = open_canvas(height=4.0)
-    draw_samples(axis, np.array(rows[0]["X"]), np.array(rows[0]["y"]))
+    draw_samples(axis, rows[0]["X"], rows[0]["y"])
     axis.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(-0.5, 0.5), ylim=(-0.5, 0.5))
     return drawn
 
@@ -36,7 +34,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="projection of the data on the first two dimensions",
     finding="nine disks on a grid with random labels; the other 13 coordinates are noise",
     scales=by_scale(n=(128, 512, 512), d=15, seed=1),
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},

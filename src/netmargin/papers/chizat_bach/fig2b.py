@@ -1,4 +1,4 @@
-"""Figure 2 (b): test error against the number of samples."""
+"""Figure 2 (b): test error as a function of n, d = 15."""
 
 from ..gallery.comparison import tabulate
 from ..gallery.figure import Check, Row, Settings
@@ -20,7 +20,6 @@ FIGURE = make_figure(
     logarithmic=True,
     n=([32, 128], _SIZES, _SIZES),
     d=(8, 15, 15),
-    title="test error as a function of n, d = 15",
     finding=(
         "with enough samples, training both layers errs on far fewer new ones than training the"
         " output layer"

@@ -1,4 +1,4 @@
-"""Figure 2 (c): test error against the dimension."""
+"""Figure 2 (c): test error as a function of d, n = 256."""
 
 from ._performance import larger_half, make_figure
 
@@ -9,7 +9,6 @@ FIGURE = make_figure(
     "dimension",
     n=(128, 256, 256),
     d=([4, 12], _DIMENSIONS, _DIMENSIONS),
-    title="test error as a function of d, n = 256",
     finding=(
         "in high dimension, with noise in all coordinates but two, training both layers errs less"
         " than training the output layer"

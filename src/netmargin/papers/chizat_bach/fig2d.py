@@ -1,4 +1,4 @@
-"""Figure 2 (d): the F_1 margin against the number of neurons, with the proved band of gamma_1."""
+"""Figure 2 (d): F_1 margin at convergence as a function of m, training both layers."""
 
 import numpy as np
 
@@ -90,7 +90,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="F_1 margin at convergence as a function of m, training both layers",
     finding=(
         "the margin rises with m towards the best margin of any net that the solver knows, which"
         " the paper could not draw"

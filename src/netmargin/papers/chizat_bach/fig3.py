@@ -1,4 +1,6 @@
-"""Figure 3: a net with a large start: first the max margin of its tangent kernel, then of F_1."""
+"""Figure 3: dynamics of the classifier for an initialization with a large variance and a small
+step-size.
+"""
 
 import numpy as np
 
@@ -75,10 +77,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title=(
-        "dynamics of the classifier for an initialization with a large variance and a small"
-        " step-size"
-    ),
     finding=(
         "the classifier first has most of the margin of the tangent kernel and hardly any F_1"
         " margin; in the end it is the other way round"

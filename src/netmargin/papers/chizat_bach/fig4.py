@@ -1,4 +1,4 @@
-"""Figure 4: a slice of a neuron's velocity field, and the set |a| = |b| that it never leaves."""
+"""Figure 4: 2-d slice of the vector field of a neuron, ReLU (illustration)."""
 
 import numpy as np
 
@@ -62,7 +62,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="2-d slice of the vector field of a neuron, ReLU (illustration)",
     finding=(
         "the lines |a| = |b| are invariant: starting there, a neuron avoids a = 0, where the field"
         " jumps"

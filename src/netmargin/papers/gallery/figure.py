@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from ...core.arguments import suggest_word
 from ...core.records import short_repr
-from ...errors import ArgumentError
-from ..contents import import_figure, list_figures
+from ..contents import import_figure, list_figures, require_known
 
 Settings = Mapping[str, Any]
 Row = dict[str, Any]
@@ -71,8 +69,6 @@ class Figure:
 
     Parameters
     ----------
-    title : str
-        The title of the paper's figure.
     finding : str
         What a reader should see, without a period at the end.
     scales : mapping from scale to settings
@@ -100,8 +96,9 @@ class Figure:
         all of them.
     with_folder : bool
         Whether `compute` takes a third argument: the run's own folder, for checkpoints.
-    id : str
-        The paper and the module's name with hyphens, such as "lyu-li/fig1"; `figure` sets it.
+    id, title : str
+        The paper and the module's name with hyphens, such as "lyu-li/fig1", and the title of the
+        paper's figure, from the module's docstring; `figure` sets both.
 
     Examples
     --------
@@ -111,7 +108,6 @@ class Figure:
     [{'seed': 0}]
     """
 
-    title: str
     finding: str
     scales: Mapping[str, Settings]
     minutes: Mapping[str, float]
@@ -125,6 +121,7 @@ class Figure:
     concerns: Callable[[Row, str], bool] = lambda run, setting: True
     with_folder: bool = False
     id: str = ""
+    title: str = ""
 
     __repr__ = short_repr
 
@@ -156,10 +153,7 @@ def figure(id: str) -> Figure:
     'projection of the data on the first two dimensions'
     """
     known = list_figures()
-    if not isinstance(id, str) or id not in known:
-        guess = suggest_word(id, known)
-        raise ArgumentError(
-            f"id: there is no figure {id!r}. {guess + ' ' if guess else ''}Choose one of"
-            f" {', '.join(known)}."
-        )
-    return replace(import_figure(id).FIGURE, id=id)
+    require_known("figure", id, known, known)
+    module = import_figure(id)
+    _, _, title = " ".join((module.__doc__ or "").split()).partition(": ")  # "Figure 1: title."
+    return replace(module.FIGURE, id=id, title=title.rstrip("."))

@@ -30,10 +30,8 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
 
     Parameters
     ----------
-    page : path
-        The Markdown file to write, or to bring up to date.
-    out : str or Path
-        Folder that `reproduce` wrote to.
+    page, out : str or Path
+        The Markdown file to write, or to bring up to date; the folder that `reproduce` wrote to.
 
     Returns
     -------
@@ -42,10 +40,8 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
 
     Raises
     ------
-    ArgumentError
-        If `page` or `out` is not a path.
-    OSError
-        If the page or a picture cannot be written.
+    ArgumentError, OSError
+        If `page` or `out` is not a path, or a file cannot be written.
 
     Examples
     --------

@@ -104,16 +104,13 @@ def reproduce(
 
     Raises
     ------
-    ArgumentError
-        If the id or scale is unknown, or another argument cannot be used.
+    ArgumentError, CheckpointError
+        If an argument cannot be used, `out` be written, or workers on other machines write
+        elsewhere.
     Interrupted
         If Ctrl-C came. The runs that are done are kept, and the same call goes on.
-    NetmarginError
-        If a process was killed, most likely because memory ran out.
-    CheckpointError
-        If `out` cannot be written, or workers on other machines write elsewhere.
-    DataError
-        If a run found a number that is not finite.
+    DataError, NetmarginError
+        If a run found a number that is not finite, or a process was killed.
 
     Examples
     --------
@@ -157,10 +154,8 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
 
     Parameters
     ----------
-    id : str
-        One of the ids that `list_figures` lists.
-    scale : str
-        "smoke", "laptop" or "paper".
+    id, scale : str
+        One of the ids that `list_figures` lists, and "smoke", "laptop" or "paper".
     out : str or Path, default "runs/reproduce"
         Folder that `reproduce` wrote to.
 
@@ -193,9 +188,7 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
 
 
 def read_numbers(known: Figure, scale: str, out: str | Path) -> dict | None:
-    """Read the numbers that a reproduction wrote; None if it did not, if the file is damaged, or if
-    they are of other settings: runs are kept by their own, what was drawn may be older.
-    """
+    """Read the numbers that a reproduction wrote; None where none are, or of other settings."""
     try:
         numbers = json.loads((Path(out) / known.id / scale / "numbers.json").read_text())
     except (OSError, ValueError):

@@ -18,9 +18,8 @@ def sweep(
 ) -> Iterator[tuple[str, NetmarginError | None]]:
     """Compute the runs of figures, each once, and name each figure when it is ready, or failed.
 
-    All runs together leave no process without work. A run that fails fails its figures; all others
-    are computed, and runs that figures need with them. Raises WorkerKilledError, Interrupted, or
-    CheckpointError where `out` cannot be written or workers write elsewhere; what is done is kept.
+    A run that fails fails its figures; all others are computed, and what these need. Raises
+    WorkerKilledError, Interrupted, or CheckpointError; what is done is kept.
     """
     own = {id: plan_runs(id, scale, out) for id in ids}
     needed = {id: plan_runs(figure(id).needs, scale, out) if figure(id).needs else [] for id in ids}
@@ -55,18 +54,14 @@ def sweep(
                         read_rows([runs[file]])  # raises where workers write elsewhere
                     display.draw(len(runs) - len(waiting), len(waiting), _count(runs, waiting))
                     yield from take_ready()
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, WorkerKilledError) as error:
                 # What was written, and not told yet, counts as well.
                 waiting = {file for file in waiting if not runs[file].is_done}
-                raise Interrupted(
-                    f"{_count(runs, waiting)} are done and kept in {out}. The same command goes on."
-                ) from None
-            except WorkerKilledError as error:
-                waiting = {file for file in waiting if not runs[file].is_done}
-                raise WorkerKilledError(
-                    f"{error}. {_count(runs, waiting)} are done and kept in {out}, and the same"
-                    " command goes on"
-                ) from None
+                kept = f"{_count(runs, waiting)} are done and kept in {out}"
+                if isinstance(error, KeyboardInterrupt):
+                    raise Interrupted(f"{kept}. The same command goes on.") from None
+                killed = f"{error}. {kept}, and the same command goes on"
+                raise WorkerKilledError(killed) from None
             # What needs a run that failed is not begun.
             for id in ids:
                 if any(run.file in failed for run in needed[id]):

@@ -242,14 +242,19 @@ def _find_claim(id: str) -> Claim:
     return load_claims()[id]
 
 
-def claim(id: str, statement: str, **about: Any) -> Callable[[Callable[..., Finding]], Claim]:
-    """Decorator that registers a check as the claim `id`; the keywords are those of `Claim`."""
+def claim(
+    id: str, statement: str, *, trials: tuple[int, int], **about: Any
+) -> Callable[[Callable[..., Finding]], Claim]:
+    """Decorator that registers a check as the claim `id`, with so many trials of a quick and of a
+    full run; the other keywords are those of `Claim`.
+    """
 
     def register(check: Callable[..., Finding]) -> Claim:
         """Register the check; its function's name now stands for the claim."""
         if id in CLAIMS:
             raise ValueError(f"there are two claims {id}")
-        CLAIMS[id] = Claim(id, statement, check=check, **about)
+        quick, full = trials
+        CLAIMS[id] = Claim(id, statement, check=check, quick=quick, full=full, **about)
         return CLAIMS[id]
 
     return register

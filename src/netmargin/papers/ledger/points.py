@@ -72,10 +72,7 @@ def _make_analysed_net(
 
 @dataclass
 class Points:
-    """B stacked parameters theta of one net of order L, inputs, labels that all theta_b get right.
-
-    groups : (names, exponent k_i) of the layers that can be scaled one by one.
-    """
+    """B stacked parameters theta of one net of order L, and labels that all theta_b get right."""
 
     kind: str
     net: nn.Module
@@ -83,7 +80,7 @@ class Points:
     x: Tensor
     labels: Tensor
     order: float
-    groups: list[tuple[list[str], float]]
+    groups: list[tuple[list[str], float]]  # names and k_i of layers that can be scaled one by one
 
     @classmethod
     def drawn(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from joblib import delayed
 
-from ...core.arguments import check_count, check_flag, check_numbers, check_seed, suggest_word
+from ...core.arguments import check_count, check_flag, check_numbers, check_seed
 from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
 from ...core.records import short_repr, values_of
@@ -14,6 +14,7 @@ from ...errors import ArgumentError, NetmarginError
 from ...nets.model import with_gradients
 from ...nets.shared import alone
 from ...result import Status
+from ..contents import choose
 from .claim import Claim, Entry, load_claims
 from .pages import HEADER, failure, row, title_of_paper, write_markdown
 
@@ -146,10 +147,8 @@ def verify(
 
     Raises
     ------
-    ArgumentError
-        If an id is unknown, or another argument cannot be used.
-    NetmarginError
-        If a process was killed, most likely because memory ran out.
+    ArgumentError, NetmarginError
+        If an id is unknown or another argument cannot be used; if a process was killed.
 
     Examples
     --------
@@ -215,12 +214,4 @@ def _select_claims(ids: str | Iterable[str] | None) -> list[Claim]:
         raise ArgumentError(
             f'ids must be a claim or a list of claims, such as "lyu-li/euler"; got {ids!r}'
         ) from None
-    known = [*claims, *dict.fromkeys(name.split("/")[0] for name in claims)]
-    for id in wanted:
-        if not isinstance(id, str) or id not in known:
-            guess = suggest_word(id, known)
-            raise ArgumentError(
-                f"ids: there is no claim {id!r}. {guess + ' ' if guess else ''}The claims are"
-                f" {', '.join(known)}."
-            )
-    return [claim for id, claim in claims.items() if {id, id.split("/")[0]} & set(wanted)]
+    return [claims[id] for id in choose("claim", wanted, list(claims))]

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -25,16 +26,20 @@ ROUNDING = "sums of at most a few hundred float64 terms, divided by the sizes of
 
 
 def examine_points(
-    trial: Trial, loss: Loss, *, mean: bool = False, order_factor: float = 1.0, **options
-) -> tuple[Points, dict[str, Tensor]]:
-    """Draw random points that separate their samples, and evaluate there what the claims combine.
+    trial: Trial,
+    loss: Loss | None = None,
+    *,
+    mean: bool = False,
+    order_factor: float = 1.0,
+    **options,
+) -> tuple[Points, dict[str, Tensor], str]:
+    """Draw points that separate their samples; what claims combine there; the setting in words.
 
-    Returns the points and, by name: x = log 1/Loss, -grad log Loss in parts, nu / Loss, `rate` =
-    d/dt log gamma~ / Loss = (g' / g) |grad|^2 / Loss^2 - L^2 nu / (Loss rho^2) with the `size` of
-    its terms, of which `up` is the first, and |tangential part of -grad log Loss|^2 Loss / nu.
-
-    mean : gamma~ is that of the mean loss.
+    By name: x = log 1/Loss, -grad log Loss in parts, nu / Loss, `rate` = d/dt log gamma~ / Loss =
+    (g' / g) |grad|^2 / Loss^2 - L^2 nu / (Loss rho^2) with the `size` of its terms, of which `up`
+    is the first, and |tangential part of -grad log Loss|^2 Loss / nu; gamma~ of the `mean` loss.
     """
+    loss = loss or LOSSES[trial.number % 4]
     # Differences of f are to be exact to 1e-13: f up to 1000.
     points = Points.drawn(trial, deepest=1000.0 ** (1 / getattr(loss, "power", 1)), **options)
     gaps = points.gaps()
@@ -58,7 +63,8 @@ def examine_points(
     found |= {"rho2": rho2, "up": up, "rate": up - down, "size": up + down}
     # Rounding can make the tangential part of a radial velocity negative.
     found["tangential"] = (square - radial**2 / rho2).clamp(min=0) / nu
-    return points, found | {"descent " + n: d for n, d in descent.items()}
+    found |= {"descent " + n: d for n, d in descent.items()}
+    return points, found, f"{loss.name} loss, {points.setting()}"
 
 
 def run_flow(net: nn.Module, data: tuple[Tensor, Tensor], depth: float, **options) -> Trajectory:
@@ -67,19 +73,25 @@ def run_flow(net: nn.Module, data: tuple[Tensor, Tensor], depth: float, **option
     return gradient_flow(net, data, until=until, loss=Exponential(), progress=False, **options)
 
 
-def run_relu_flow(trial: Trial, *, rtol: float = 1e-8) -> list[dict]:
-    """Run the gradient flow of a two-layer ReLU net on 6 points; its rows with a loss below 1."""
+def run_relu_flow(
+    trial: Trial, names: tuple[str, ...], *, rtol: float = 1e-8
+) -> tuple[list[np.ndarray], str]:
+    """Run the gradient flow of a two-layer ReLU net; quantities where its loss is below 1."""
     flow = run_flow(*start_separated(trial, power=1), -20, rtol=rtol)
-    return [row for row in flow.rows if row["log_loss"] < 0]
+    rows = [row for row in flow.rows if row["log_loss"] < 0]
+    where = f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
+    return [np.array([row[name] for row in rows]) for name in names], where
+
+
+def has_flow(trial: Trial) -> bool:
+    """Whether a trial follows a flow, which takes seconds: six of a full run, others pointwise."""
+    return trial.number % 5 == 4 and trial.number < 30
 
 
 def start_separated(
     trial: Trial, *, power: int, samples: int = 6, width: int = 5
 ) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
-    """Make a net without biases, and points that it labels itself, of a summed loss just below 1.
-
-    power : of the ReLUs; 0 for a linear net.
-    """
+    """Make a net of powers of ReLUs (0: linear) and points that it labels, of loss just below 1."""
     random, order = trial.torch_random, power + 1
     deep = mlp([3, width, 1], bias="none", power=power) if power else None
     net = (deep or nn.Linear(3, 1, bias=False)).double()

@@ -102,11 +102,8 @@ def make_figure(*, minutes: tuple[float, float, float], **given) -> Figure:
 
 
 def train_net(run: Row, settings: Settings, folder: Path) -> Row:
-    """Train one net and record its curve, with looks at it that include test samples: now and
-    then, and where the loss first falls below each level.
-
-    The folder holds the checkpoint, so that a killed run goes on, the looks, and the net at each
-    level: level-1.pt, level-2.pt, ...
+    """Train one net and record its curve, with looks at test samples now and then, and where the
+    loss first falls below each level; the folder holds the checkpoint, the looks, and these nets.
     """
     own = {name.removeprefix(run["net"] + "_"): value for name, value in settings.items()}
     net, data, tested = make_net(run, settings), *(images(run, settings, s) for s in SPLITS)

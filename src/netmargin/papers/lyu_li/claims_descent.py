@@ -50,8 +50,7 @@ def _start_descent(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
     ),
     tolerance=1e-10,
     because="rounding of log Loss, log rho and phi, and of differences of neighbours",
-    quick=3,
-    full=12,
+    trials=(3, 12),
 )
 def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
     # Cubed ReLUs are the lowest power with a second derivative that is continuous, as (S1) asks.
@@ -99,8 +98,7 @@ def _() -> Finding:
         "differences of neighbouring values of log rho and phi, relative to their changes; those of"
         " the margins, however small, are taken in rationals"
     ),
-    quick=3,
-    full=20,
+    trials=(3, 20),
 )
 def gd_key_lemma(
     trial: Trial, *, relative: float = 1.0, growth: float = 1.0, factor: float = 1.0
@@ -215,8 +213,7 @@ def _() -> Finding:
     because=(
         "error of the integrator (1e-6 a step) where the bounds are attained, relative in log t"
     ),
-    quick=3,
-    full=9,
+    trials=(3, 9),
 )
 def rates(
     trial: Trial, *, lower: float = 1.0, upper: float = 1.0, exponent: float = 0.0

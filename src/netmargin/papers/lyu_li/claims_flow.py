@@ -1,6 +1,7 @@
 """Claims of Lyu and Li 2019 on gradient flow: the smoothed margin never falls, and why."""
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from ._instances import (
     ROUNDING,
     SEPARATED,
     examine_points,
+    has_flow,
     run_relu_flow,
 )
 
@@ -29,8 +31,7 @@ from ._instances import (
     ),
     tolerance=1e-10,
     because=ROUNDING,
-    quick=14,
-    full=170,
+    trials=(14, 170),
 )
 def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     if trial.number % 4 == 3:
@@ -74,8 +75,7 @@ def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
     ),
     tolerance=1e-12,
     because="logarithms of sums, relative to f(q_min) or q_min",
-    quick=8,
-    full=80,
+    trials=(8, 80),
 )
 def sandwich(trial: Trial, *, log_n: float = 1.0) -> Finding:
     loss, random = LOSSES[trial.number % 4], trial.random
@@ -118,22 +118,15 @@ def _() -> Finding:
     ),
     tolerance=1e-9,
     because="pointwise rounding; the error of the integrator is 1e-9 a step",
-    quick=10,
-    full=220,
+    trials=(10, 220),
 )
 def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -> Finding:
-    loss = LOSSES[trial.number % 4]
-    # Flows take seconds each, and pointwise instances milliseconds: six flows in a full run.
-    if trial.number % 5 == 4 and trial.number < 30:
-        rows = run_relu_flow(trial, rtol=1e-9)
-        extra, norm2 = 0.0 if summed else math.log(6), np.array([row["norm"] for row in rows]) ** 2
-        margins = (np.array([row["smoothed_margin"] for row in rows]) * norm2 + extra) / norm2
-        falls = -sign * np.diff(margins) / margins[1:]
-        where = f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
-        return Finding.of_one(falls, where)
-    points, at = examine_points(trial, loss, mean=not summed)
-    worst = (-sign * at["rate"] / at["size"])[at["keep"]]
-    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")
+    if has_flow(trial):
+        (norm, margins), where = run_relu_flow(trial, ("norm", "smoothed_margin"), rtol=1e-9)
+        margins = (margins * norm**2 + (0.0 if summed else math.log(6))) / norm**2
+        return Finding.of_one(-sign * np.diff(margins) / margins[1:], where)
+    _, at, where = examine_points(trial, mean=not summed)
+    return Finding.of((-sign * at["rate"] / at["size"])[at["keep"]], where)
 
 
 @claim(
@@ -144,14 +137,11 @@ def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -
     hypotheses=f"{SEPARATED}; pointwise",
     tolerance=1e-9,
     because=ROUNDING,
-    quick=12,
-    full=220,
+    trials=(12, 220),
 )
 def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
-    loss = LOSSES[trial.number % 4]
-    points, at = examine_points(trial, loss)
-    worst = ((factor * at["tangential"] - at["rate"]) / at["size"])[at["keep"]]
-    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")
+    _, at, where = examine_points(trial)
+    return Finding.of(((factor * at["tangential"] - at["rate"]) / at["size"])[at["keep"]], where)
 
 
 @claim(
@@ -161,15 +151,12 @@ def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
     hypotheses="net locally Lipschitz and L-homogeneous; pointwise, gradients by autograd",
     tolerance=1e-9,
     because=ROUNDING,
-    quick=12,
-    full=220,
+    trials=(12, 220),
 )
 def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
-    loss = LOSSES[trial.number % 4]
-    points, at = examine_points(trial, loss)
+    points, at, where = examine_points(trial)
     growth = order_factor * points.order * at["nu"]
-    off = (at["radial"] - growth).abs() / growth
-    return Finding.of(off, f"{loss.name} loss, {points.setting()}")
+    return Finding.of((at["radial"] - growth).abs() / growth, where)
 
 
 @claim(
@@ -180,12 +167,12 @@ def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     hypotheses="Loss < log 2 (M4), several classes; pointwise",
     tolerance=1e-9,
     because=ROUNDING,
-    quick=14,
-    full=220,
+    trials=(14, 220),
 )
 def multiclass(trial: Trial, *, factor: float = 1.0, order_factor: float = 1.0) -> Finding:
     classes = 2 + trial.number % 3
-    points, at = examine_points(trial, CrossEntropy(), outputs=classes, order_factor=order_factor)
+    options: dict[str, Any] = {"outputs": classes, "order_factor": order_factor}
+    points, at, _ = examine_points(trial, CrossEntropy(), **options)
     identity = (at["radial"] - order_factor * points.order * at["nu"]).abs() / at["radial"]
     worst = torch.maximum((factor * at["tangential"] - at["rate"]) / at["size"], identity)
     shown = f"{points.labels.max().int() + 1} classes, {points.setting()}"
@@ -217,12 +204,10 @@ def _() -> Finding:
     hypotheses=f"{SEPARATED}, layers scaled one by one; pointwise",
     tolerance=1e-9,
     because=ROUNDING,
-    quick=14,
-    full=220,
+    trials=(14, 220),
 )
 def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: float = 1.0) -> Finding:
-    loss = LOSSES[trial.number // 7 % 4]
-    points, at = examine_points(trial, loss)
+    points, at, where = examine_points(trial, LOSSES[trial.number // 7 % 4])
     # gamma~ rises by g'/g |velocity|^2, and falls by the growth of each layer's norm.
     rate = size = at["up"]
     theta, tangential = points.theta, torch.zeros(())
@@ -233,5 +218,4 @@ def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: floa
         rate = rate - (exponent_factor * k) ** 2 * at["nu"] / square
         size = size + k**2 * at["nu"] / square
         tangential = tangential + around / at["nu"]
-    worst = ((factor * tangential - rate) / size)[at["keep"]]
-    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")
+    return Finding.of(((factor * tangential - rate) / size)[at["keep"]], where)

@@ -11,11 +11,11 @@ from ...losses import Exponential
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ._instances import (
-    LOSSES,
     PAPER,
     ROUNDING,
     SEPARATED,
     examine_points,
+    has_flow,
     move_near_optimum,
     run_flow,
     run_relu_flow,
@@ -35,8 +35,7 @@ _LATE_FLOW = "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300"
     ),
     tolerance=0.0,
     because="epsilon falls by 2.5 at least, 1 - beta by 10 and to 0.03: that counts as holding",
-    quick=1,
-    full=5,
+    trials=(1, 5),
 )
 def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
     net, data, states = _reach_late_states(trial, rates)
@@ -79,11 +78,10 @@ def _reach_late_states(
     hypotheses="exponential loss below 1; pointwise",
     tolerance=1e-9,
     because=ROUNDING,
-    quick=14,
-    full=220,
+    trials=(14, 220),
 )
 def kkt_lemma(trial: Trial, *, epsilon: float = 1.0, delta: float = 1.0) -> Finding:
-    points, at = examine_points(trial, Exponential())
+    points, at, _ = examine_points(trial, Exponential())
     L, q = points.order, points.gaps().detach()[..., 0]
     length, rho = at["square"].sqrt(), at["rho2"].sqrt()
     smallest = q.amin(1)
@@ -130,8 +128,7 @@ def _() -> Finding:
         "epsilon and delta of Lemma C.8's multipliers, recomputed at the best of 120 recorded times"
         " in the window, relative to those promised"
     ),
-    quick=2,
-    full=10,
+    trials=(2, 10),
 )
 def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) -> Finding:
     power, L = 1 + trial.number % 2, 2.0 + trial.number % 2
@@ -194,31 +191,24 @@ def _() -> Finding:
     ),
     tolerance=1e-9,
     because=ROUNDING,
-    quick=10,
-    full=220,
+    trials=(10, 220),
 )
 def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
-    if trial.number % 5 == 4 and trial.number < 30:
-        rows, random, violations = run_relu_flow(trial), trial.random, []
-        norm, gamma, alignment = (
-            np.array([row[name] for row in rows])
-            for name in ("norm", "smoothed_margin", "alignment")
-        )
-        log_rho, log_gamma, angle = np.log(norm), np.log(gamma), alignment**-2.0 - 1
+    if has_flow(trial):
+        found, where = run_relu_flow(trial, ("norm", "smoothed_margin", "alignment"))
+        (log_rho, log_gamma), angle = map(np.log, found[:2]), found[2] ** -2.0 - 1
+        random, violations = trial.random, []
         for _ in range(100):
             # The integral holds between any two times: the least angle is at most its mean.
-            i, j = np.sort(random.choice(len(rows), 2, replace=False))
+            i, j = np.sort(random.choice(len(angle), 2, replace=False))
             bound = (log_gamma[j] - log_gamma[i]) / (log_rho[j] - log_rho[i]) / 2
             violations.append(factor * angle[i : j + 1].min() - bound - 1e-7)
-        where = f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
         return Finding.of_one(violations, where)
-    loss = LOSSES[trial.number % 4]
-    points, at = examine_points(trial, loss)
+    points, at, where = examine_points(trial)
     # d log rho / dt = <theta, d theta / dt> / rho^2, all divided by the loss.
     tangent2 = at["square"] * at["rho2"] / at["radial"] ** 2 - 1
     limit = factor * points.order * tangent2 * at["radial"] / at["rho2"]
-    worst = ((limit - at["rate"]) / at["size"])[at["keep"]]
-    return Finding.of(worst, f"{loss.name} loss, {points.setting()}")
+    return Finding.of(((limit - at["rate"]) / at["size"])[at["keep"]], where)
 
 
 @claim(
@@ -235,8 +225,7 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
         "1 - cosine falls by 5 at least and to 0.03, and the margins agree to 5%: that counts as"
         " holding"
     ),
-    quick=1,
-    full=5,
+    trials=(1, 5),
 )
 def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     net, data, states = _reach_late_states(trial)

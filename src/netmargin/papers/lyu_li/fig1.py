@@ -1,4 +1,6 @@
-"""Figure 1: loss and normalized margin of CNNs on MNIST, constant and loss-based rate."""
+"""Figure 1: training loss and normalized margin of CNNs on MNIST: constant rate (top), loss-based
+rate (bottom).
+"""
 
 from ..gallery.figure import Check, Row, Settings
 from ._curves import make_curves, net_name, rising
@@ -33,10 +35,6 @@ FIGURE = make_curves(
     (CONSTANT, LOSS_BASED),
     ("log10_loss", "layer_margin"),
     check,
-    title=(
-        "training loss and normalized margin of CNNs on MNIST: constant rate (top), loss-based"
-        " rate (bottom)"
-    ),
     finding=(
         "after the data are fitted the normalized margin keeps rising: slowly with a constant"
         " rate, many times faster with the loss-based rate, whose loss falls exponentially"

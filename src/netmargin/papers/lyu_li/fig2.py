@@ -1,4 +1,4 @@
-"""Figure 2: the Mexican hat."""
+"""Figure 2: the Mexican hat f(u, v)."""
 
 import numpy as np
 
@@ -43,7 +43,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="the Mexican hat f(u, v)",
     finding=(
         "a spiral valley: the flow (red) circles outwards for ever, so its direction does not"
         " converge"

@@ -1,4 +1,6 @@
-"""Figure 3: training accuracy and the margin by the original definition, with the constant rate."""
+"""Figure 3: CNNs on MNIST with the constant rate: training accuracy and normalized margin by the
+original definition.
+"""
 
 from ..gallery.figure import Check, Row, Settings
 from ._curves import fitted, make_curves, rising
@@ -15,10 +17,6 @@ FIGURE = make_curves(
     (CONSTANT,),
     ("accuracy", "margin"),
     check,
-    title=(
-        "CNNs on MNIST with the constant rate: training accuracy and normalized margin by the"
-        " original definition"
-    ),
     finding=(
         "the training accuracy reaches 100%, and from then on the margin over ||theta||^L rises"
         " as well"

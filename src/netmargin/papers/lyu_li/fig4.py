@@ -1,4 +1,6 @@
-"""Figure 4: as figure 3, with the loss-based rate, and the relative learning rate."""
+"""Figure 4: CNNs on MNIST with the loss-based rate: training accuracy and normalized margin by the
+original definition, and the relative learning rate.
+"""
 
 from ._curves import make_curves
 from ._training import LOSS_BASED
@@ -9,10 +11,6 @@ FIGURE = make_curves(
     (LOSS_BASED,),
     ("accuracy", "margin", "alpha"),
     check,
-    title=(
-        "CNNs on MNIST with the loss-based rate: training accuracy and normalized margin by the"
-        " original definition, and the relative learning rate"
-    ),
     finding=FIGURE_3.finding,
     minutes=(0.1, 5.0, 110_000.0),
 )

@@ -1,4 +1,4 @@
-"""Figure 5: VGGNet on CIFAR-10, with the constant rate."""
+"""Figure 5: VGGNet on CIFAR-10 with the constant rate."""
 
 from ..gallery.figure import Check, Row, Settings
 from ._curves import fitted, make_curves, rising
@@ -15,7 +15,6 @@ FIGURE = make_curves(
     (CONSTANT,),
     ("log10_loss", "accuracy", "layer_margin"),
     check,
-    title="VGGNet on CIFAR-10 with the constant rate",
     finding=(
         "a deep net shows the same as the CNN: once it is fitted, its normalized margin rises"
     ),

@@ -1,4 +1,4 @@
-"""Figure 6: VGGNet on CIFAR-10, with the loss-based rate."""
+"""Figure 6: VGGNet on CIFAR-10 with the loss-based rate."""
 
 from ..gallery.figure import Check, Row, Settings
 from ._curves import make_curves
@@ -18,7 +18,6 @@ FIGURE = make_curves(
     (LOSS_BASED,),
     ("log10_loss", "accuracy", "layer_margin"),
     check,
-    title="VGGNet on CIFAR-10 with the loss-based rate",
     finding=FIGURE_5.finding,
     minutes=(0.2, 6.0, 2_750_000.0),
 )

@@ -1,4 +1,4 @@
-"""Figure 7: training and test accuracy with the loss-based rate, averaged over runs."""
+"""Figure 7: training and test accuracy during training without bias, loss-based rate."""
 
 import numpy as np
 
@@ -56,7 +56,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_figure(
-    title="training and test accuracy during training without bias, loss-based rate",
     finding="the test accuracy changes only slightly in all the time that the margin grows",
     differs=f"CNN: {SUBSET}; VGGNet: {SUBSET_VGG}; 3 runs and 1 instead of 10 and 3",
     minutes=(0.2, 9.0, 4_700_000.0),

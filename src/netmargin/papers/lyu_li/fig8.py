@@ -1,4 +1,4 @@
-"""Figure 8: L2 robustness of the CNN without bias at the levels of Table 1, and ascended."""
+"""Figure 8: L2 robustness of the CNN without bias after training for different numbers of epochs."""
 
 from pathlib import Path
 
@@ -113,7 +113,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="L2 robustness of the CNN without bias after training for different numbers of epochs",
     finding=(
         "the net that was trained longest has a larger share of samples that no small change can"
         " turn than the one that had just fitted them; ascending the margin itself lifts the"

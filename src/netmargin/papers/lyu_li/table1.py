@@ -1,4 +1,4 @@
-"""Table 1: the CNN without bias after different numbers of epochs, and after the ascent."""
+"""Table 1: the CNN without bias on MNIST after training for different numbers of epochs."""
 
 from itertools import pairwise
 
@@ -85,7 +85,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = make_figure(
-    title="the CNN without bias on MNIST after training for different numbers of epochs",
     finding=(
         "the longer the training, the larger the normalized margin, while the test accuracy hardly"
         " changes; ascending the margin itself goes further"

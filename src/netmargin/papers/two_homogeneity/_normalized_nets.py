@@ -106,14 +106,11 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
     states hold log_u and V as inner.*. Margins are not normalized: divide q_min by 2 sum(u).
     """
     mirror = _MirrorNet(net)
+    size = lambda moved: mirror.log_u(moved).clamp(min=_SMALLEST_LOG_U)  # noqa: E731
     flow = gradient_flow(
         mirror,
         data,
-        metric=lambda point: {
-            "moved_log_u": (
-                2 * torch.exp(-mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG_U))
-            )
-        },
+        metric=lambda point: {"moved_log_u": 2 * torch.exp(-size(point["moved_log_u"]))},
         **options,
     )
     for state in (flow.final, *flow.states.values()):
@@ -122,10 +119,7 @@ def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
 
 
 class _MirrorNet(nn.Module):
-    """The net <u . beta, F(x; V)> with parameters V and log u, shifted so that the smallest is 1.
-
-    Steps are relative to the norm of the parameters; that of log u would be 0 at u = 1 by accident.
-    """
+    """The net <u . beta, F(x; V)> with parameters V and log u, shifted to a smallest one of 1."""
 
     beta: Tensor
 
@@ -133,6 +127,7 @@ class _MirrorNet(nn.Module):
         super().__init__()
         product = net.balanced_product()
         self.inner, log_u = net.inner, torch.log(product.abs())
+        # Steps are relative to the norm of the parameters; that of log u is 0 at u = 1 by accident.
         self._shift = 1 - log_u.min().item()
         self.moved_log_u = nn.Parameter(log_u + self._shift)
         self.register_buffer("beta", torch.sign(product))

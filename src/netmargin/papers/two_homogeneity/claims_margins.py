@@ -32,8 +32,7 @@ from .claims_mirror import two_features
     ),
     tolerance=1e-9,
     because="rounding, relative to the products of gradient norms",
-    quick=10,
-    full=320,
+    trials=(10, 320),
 )
 def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> Finding:
     kind, net, theta, x, _ = draw_stacked_nets(trial)
@@ -80,8 +79,7 @@ def partial_monotone(trial: Trial, *, order: float = 2.0, sign: float = 1.0) -> 
     ),
     tolerance=1e-7,
     because="error of the integrator",
-    quick=5,
-    full=40,
+    trials=(5, 40),
 )
 def early(trial: Trial, *, guarantee: float = 1.0) -> Finding:
     random, n, m = trial.random, 1 + trial.number % 3, (2, 3, 8)[trial.number // 3 % 3]
@@ -137,8 +135,7 @@ def _() -> Finding:
     ),
     tolerance=0.0,
     because="delta = 1e-3 per trial",
-    quick=3,
-    full=20,
+    trials=(3, 20),
 )
 def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4) -> Finding:
     random, n = trial.random, 2 + trial.number % 4
@@ -195,8 +192,7 @@ def _minimize_divergence(Z: np.ndarray, margin: float) -> float:
     hypotheses="exponential and logistic loss; random margins and measures",
     tolerance=1e-11,
     because="rounding, relative",
-    quick=4,
-    full=45,
+    trials=(4, 45),
 )
 def kl_facts(
     trial: Trial, *, samples: float = 1.0, attained: float = 0.0, eighth: float = 1 / 8

@@ -37,8 +37,7 @@ from ._normalized_nets import NormalizedNet, NormalizedReLU, mirror_flow
     ),
     tolerance=1e-6,
     because="two integrations with errors of 1e-8 a step; pointwise 1e-12",
-    quick=5,
-    full=160,
+    trials=(5, 160),
 )
 def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     # Integrating both flows takes longer than all pointwise instances, so that one trial does it.
@@ -94,8 +93,7 @@ def _draw_drifting_features(
     ),
     tolerance=1e-7,
     because="error of the integrator (1e-10 a step), relative to the terms",
-    quick=6,
-    full=60,
+    trials=(6, 60),
 )
 def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 8) -> Finding:
     random, m, linear = trial.random, 2 + trial.number % 5, trial.number % 3 == 0
@@ -129,8 +127,7 @@ def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 
     ),
     tolerance=1e-7,
     because="error of the integrator, relative",
-    quick=6,
-    full=60,
+    trials=(6, 60),
 )
 def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0) -> Finding:
     random, n, m = trial.random, 1 + trial.number % 5, 2 + trial.number % 4
@@ -213,8 +210,7 @@ def two_features(n: float, *, lemma: bool = False) -> Finding:
     ),
     tolerance=1e-7,
     because="error of the integrator",
-    quick=6,
-    full=60,
+    trials=(6, 60),
 )
 def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0.5) -> Finding:
     random, n, m = trial.random, 1 + trial.number % 4, 2 + 6 * (trial.number % 3)

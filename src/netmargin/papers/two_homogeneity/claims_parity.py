@@ -12,7 +12,7 @@ from ...solvers import f1_max_margin, f2_max_margin
 from ..ledger.claim import claim
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
-from ..wei_2018._separation import compare_on_draws
+from ..wei_2018._separation import TREND, compare_on_draws
 from ._instances import PAPER
 
 PARITIES = (
@@ -40,8 +40,7 @@ PARITIES = (
     ),
     tolerance=1e-5,
     because="solver to 1e-6; slopes within 0.15 of the claim, intervals included",
-    quick=4,
-    full=1 + len(PARITIES),
+    trials=(4, 1 + len(PARITIES)),
 )
 def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -> Finding:
     if trial.number == 0:
@@ -116,12 +115,8 @@ def _() -> Finding:
         " margins alike), regularized net, kernels at five scales; errors on 2,000 corners"
     ),
     tolerance=0.0,
-    because=(
-        "the 95% interval of the mean difference over 4 draws (8 in later trials) must lie above"
-        " 0.1, and the net below 5%: a trend"
-    ),
-    quick=1,
-    full=2,
+    because=TREND,
+    trials=(1, 2),
 )
 def parity_error(trial: Trial, *, margin: float = 0.1, samples: int = 60) -> Finding:
     def draw(n: int, seed: int):

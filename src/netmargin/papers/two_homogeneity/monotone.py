@@ -1,4 +1,6 @@
-"""Theorem 3.6: the smooth margin over (a, b) along the flow of normalized nets."""
+"""Theorem 3.6: margins of normalized nets and a transformer along gradient flow (the paper states
+it, without a figure).
+"""
 
 import math
 
@@ -70,10 +72,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title=(
-        "margins of normalized nets and a transformer along gradient flow (the paper states it,"
-        " without a figure)"
-    ),
     finding=(
         "from the time at which the data are separated, the smooth margin over (a, b) never falls,"
         " although the inner parameters move freely"

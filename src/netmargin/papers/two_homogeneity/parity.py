@@ -1,4 +1,6 @@
-"""Example 4.1: test error on parities against n, net and tangent kernel."""
+"""Example 4.1: test error on 2-parity against n, net and tangent kernel (the paper states it,
+without a figure).
+"""
 
 import math
 
@@ -54,10 +56,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title=(
-        "test error on 2-parity against n, net and tangent kernel (the paper states it, without a"
-        " figure)"
-    ),
     finding=(
         "with a few times d samples the net generalizes and fitted tangent kernel machines do not"
     ),

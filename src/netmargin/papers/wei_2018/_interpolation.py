@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -30,10 +31,7 @@ def interpolation_path(
     seed: int,
     iterations: int = 100,
 ) -> RegularizationPath:
-    """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^2 along falling lambda, for one output.
-
-    Then ||theta||^2 of a wide two-layer net tends to 2 |alpha|_1 of the l1 interpolation.
-    """
+    """Minimize mean_n (f(x_n) - y_n)^2 + lambda ||theta||^2 along falling lambda."""
     samples = Arrays(X, y.double())
     return follow_path(
         make_model,
@@ -51,3 +49,11 @@ def load_minimizer(make_model: Callable[[], nn.Module], path: RegularizationPath
     net = make_model().double()
     net.load_state_dict(path.states[min(path.states)])
     return net
+
+
+def evaluate_minimizer(
+    make_model: Callable[[], nn.Module], path: RegularizationPath, X: Tensor
+) -> np.ndarray:
+    """Outputs (n,) of that net with one output."""
+    with torch.no_grad():
+        return load_minimizer(make_model, path)(X)[:, 0].numpy()

@@ -121,8 +121,7 @@ def _advance_halving(
 ) -> tuple[Particles, Row, float]:
     """Advance the particles to time `end`, with half the rate as often as L grows by it, and warn.
 
-    Returns particles, their row and the rate from now on. New mass makes L grow as well, but with
-    half the rate as much: then the rate stays.
+    Where L grows with half the rate as much, new mass does it, and the rate stays.
     """
     tried, state = math.nan, dynamics.random.get_state()
     for halvings in range(_LARGEST_HALVINGS):

@@ -24,8 +24,7 @@ from ._instances import W18, W19
     ),
     tolerance=2e-6,
     because="tolerance 1e-6 of the solver, and the program's",
-    quick=4,
-    full=60,
+    trials=(4, 60),
 )
 def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Finding:
     random, n = trial.random, 2 + trial.number % 6
@@ -65,8 +64,7 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     ),
     tolerance=1e-7,
     because="feasibility of the linear programs",
-    quick=5,
-    full=105,
+    trials=(5, 105),
 )
 def l1_duality(trial: Trial, *, factor: float = 1.0, sign: float = 1.0) -> Finding:
     signed = draw_signed(trial)
@@ -116,8 +114,7 @@ def _() -> Finding:
     because=(
         "rounding; slopes within 0.1 of the claim, confidence intervals included, count as holding"
     ),
-    quick=4,
-    full=160,
+    trials=(4, 160),
 )
 def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.0) -> Finding:
     random = trial.random
@@ -165,8 +162,7 @@ def _estimate_mean_feature(n: int, d: int, seed: int, *, population: bool = Fals
     ),
     tolerance=0.0,
     because="the mean within 4 standard errors; certified l1 norms at most 1 + 1e-6",
-    quick=3,
-    full=20,
+    trials=(3, 20),
 )
 def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosine) -> Finding:
     random, n = trial.random, 1 + trial.number % 6

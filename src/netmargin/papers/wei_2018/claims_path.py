@@ -38,8 +38,7 @@ PATHS = {
         "within 1% at 1e-12, gaps not growing, none above gamma*: that counts as holding;"
         " minimizers are found to 1e-3 of gamma*"
     ),
-    quick=1,
-    full=5,
+    trials=(1, 5),
 )
 def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     name = list(PATHS)[trial.number % len(PATHS)]
@@ -67,8 +66,7 @@ def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     ),
     tolerance=0.0,
     because="the worst margin of the grid against the promise, relative",
-    quick=3,
-    full=30,
+    trials=(3, 30),
 )
 def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0) -> Finding:
     random, n = trial.random, 2 + trial.number % 6
@@ -124,8 +122,7 @@ def _() -> Finding:
     ),
     tolerance=1e-5,
     because="a cone solver for each pattern, to 1e-7 relative",
-    quick=2,
-    full=8,
+    trials=(2, 8),
 )
 def width_monotone(trial: Trial, *, from_width: int = 0) -> Finding:
     random = trial.random
@@ -160,8 +157,7 @@ def _() -> Finding:
     ),
     tolerance=0.01,
     because="within 1%: that counts as holding",
-    quick=1,
-    full=4,
+    trials=(1, 4),
 )
 def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
     X, y = np.linspace(-1, 1, 4)[:, None], trial.random.normal(size=4)

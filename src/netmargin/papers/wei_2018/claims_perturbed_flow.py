@@ -57,8 +57,7 @@ def _add_massless(positions: Tensor, weights: Tensor, others: Tensor) -> tuple[T
         "rounding; at most 3% above the certified optimum at t = 750, and a tenth of where the"
         " unperturbed flow stands, counts as reaching it"
     ),
-    quick=25,
-    full=400,
+    trials=(25, 400),
 )
 def perturbed(
     trial: Trial,
@@ -159,8 +158,7 @@ def _() -> Finding:
         "one step of 1e-6 stands for the derivative; the longer run has room, as its mass grows at"
         " four times the level"
     ),
-    quick=8,
-    full=100,
+    trials=(8, 100),
 )
 def mass_growth(
     trial: Trial, *, speed: float = 4.0, halves: float = 1.0, growth: float = 1.0

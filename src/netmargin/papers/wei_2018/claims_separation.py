@@ -11,7 +11,7 @@ from ...solvers import ReLUMeasure, f1_max_margin
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
-from ._separation import compare_on_draws
+from ._separation import TREND, compare_on_draws
 
 
 @claim(
@@ -25,8 +25,7 @@ from ._separation import compare_on_draws
     ),
     tolerance=1e-6,
     because="tolerance of the solver",
-    quick=2,
-    full=6,
+    trials=(2, 6),
 )
 def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     draw, neurons, exact = (
@@ -61,12 +60,8 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
         " mean; errors on 2,000 samples"
     ),
     tolerance=0.0,
-    because=(
-        "the 95% interval of the mean difference over 4 draws (8 in later trials) must lie above"
-        " 0.1, and the net below 5%: a trend"
-    ),
-    quick=1,
-    full=2,
+    because=TREND,
+    trials=(1, 2),
 )
 def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
     return compare_on_draws(trial, lambda n, seed: draw(n, 15, seed=seed), 120, margin)
@@ -87,8 +82,7 @@ def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercu
     because=(
         "test error on 20,000 new samples (kernels 4,000) minus the bound; no trial may violate it"
     ),
-    quick=5,
-    full=200,
+    trials=(5, 200),
 )
 def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
     random = trial.random

@@ -1,4 +1,4 @@
-"""Figure 1: a distribution with large margins for nets and small ones for kernels, in 3 d."""
+"""Figure 1: 60 sampled points of the distribution D in 3 dimensions."""
 
 import numpy as np
 
@@ -42,7 +42,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="60 sampled points of the distribution D in 3 dimensions",
     finding="no linear classifier separates the four groups, four neurons do",
     scales=by_scale(n=60, seed=0),
     minutes={"smoke": 0.01, "laptop": 0.01, "paper": 0.01},

@@ -1,4 +1,6 @@
-"""Figure 2: margin against the strength of the regularizer on a line, and the two functions."""
+"""Figure 2: two-layer net with one input: margin as lambda decreases, and the functions of the net
+and the l1 SVM.
+"""
 
 import numpy as np
 import torch
@@ -8,7 +10,7 @@ from ...models import mlp
 from ...regularization.path import regularization_path
 from ...solvers import f1_max_margin
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale
-from ._interpolation import load_minimizer
+from ._interpolation import evaluate_minimizer
 
 
 def compute(run: Row, settings: Settings) -> Row:
@@ -19,16 +21,14 @@ def compute(run: Row, settings: Settings) -> Row:
     options = {"lambdas": settings["lambdas"], "starts": settings["starts"]}
     path = regularization_path(make, (X, y), seed=run["seed"], progress=False, **options)
     grid = np.linspace(1.3 * min(settings["x"]), 1.3 * max(settings["x"]), 401)
-    net = load_minimizer(make, path)
-    with torch.no_grad():
-        values = net(torch.tensor(grid)[:, None])[:, 0].numpy() / path.rows[-1]["norm"] ** 2
+    values = evaluate_minimizer(make, path, torch.tensor(grid)[:, None])
     return {
         "lambdas": path.column("regularization"),
         "margins": path.column("normalized_margin"),
         "optimum": exact.margin,
         "upper_bound": exact.upper_bound,
         "grid": grid.tolist(),
-        "net": values.tolist(),
+        "net": (values / path.rows[-1]["norm"] ** 2).tolist(),
         "exact": exact.decision_function(grid[:, None]).tolist(),
     }
 
@@ -72,10 +72,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title=(
-        "two-layer net with one input: margin as lambda decreases, and the functions of the net and"
-        " the l1 SVM"
-    ),
     finding=(
         "the net's margin tends to that of the l1 SVM as lambda goes to 0, and the functions become"
         " the same"

@@ -1,9 +1,8 @@
-"""Figure 3: test errors of nets and kernels against n, with the leading terms of their bounds."""
+"""Figure 3: neural networks and kernel methods, classification and regression, with bounds."""
 
 import math
 
 import numpy as np
-import torch
 
 from ...bounds import kernel_bound, regression_bound, truncated_squares, two_layer_bound
 from ...datasets import teacher, teacher_net
@@ -14,7 +13,7 @@ from ...regularization import regularization_path
 from ...solvers import f2_max_margin, min_norm_interpolation
 from ..gallery.comparison import draw_means, is_positive, standard_errors, tabulate
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
-from ._interpolation import interpolation_path, load_minimizer
+from ._interpolation import evaluate_minimizer, interpolation_path
 
 COMPLEXITY = "complexity, 4 Rad / gamma"
 KINDS = {"": ("classification", "0-1 error"), "_squares": ("regression", "squared error")}
@@ -36,9 +35,7 @@ def compute(run: Row, settings: Settings) -> Row:
     options = {"starts": 1, "iterations": settings["iterations"], "seed": seed}
     lambdas = [1e-2, 1e-4, 1e-6, 1e-8]
     path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)
-    with torch.no_grad():
-        outputs = load_minimizer(make, path)(T)[:, 0].numpy()
-    found["net"] = float((t * outputs <= 0).mean())
+    found["net"] = float((t * evaluate_minimizer(make, path, T) <= 0).mean())
     q = path.rows[-1]["normalized_margin"]
     # Only the smallest margin and the norms of the inputs enter the leading terms.
     bound = two_layer_bound(np.full(n, q), X, radius=radius) if q > 0 else None
@@ -50,11 +47,9 @@ def compute(run: Row, settings: Settings) -> Row:
     found["kernel_bound"] = bound.terms[COMPLEXITY]
 
     path = interpolation_path(make, X, values, lambdas=[1e-1, 1e-2, 1e-4, 1e-8], **options)
-    with torch.no_grad():
-        fitted = load_minimizer(make, path)(T)[:, 0].numpy()
     smooth = min_norm_interpolation(X, values, bias=False, norm="l2")
     for name, outputs, norm in (
-        ("net", fitted, path.rows[-1]["norm"] ** 2 / 2),
+        ("net", evaluate_minimizer(make, path, T), path.rows[-1]["norm"] ** 2 / 2),
         ("kernel", smooth.decision_function(T), smooth.norm),
     ):
         found[f"{name}_squares"] = float(((outputs - v) ** 2).mean())
@@ -119,7 +114,6 @@ def check_with_bounds(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="neural networks and kernel methods, classification and regression, with bounds",
     finding=(
         "the net's test error is below that of the kernel as n grows, most of all in regression;"
         " the leading terms of the bounds are far above both"

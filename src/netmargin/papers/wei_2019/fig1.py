@@ -1,4 +1,4 @@
-"""Figure 1: the distribution that nets learn from d samples and tangent kernels from d^2."""
+"""Figure 1: the first two coordinates of the distribution."""
 
 import numpy as np
 
@@ -37,7 +37,6 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 
 FIGURE = Figure(
-    title="the first two coordinates of the distribution",
     finding=(
         "all signal is in two coordinates, where four groups alternate; the other d - 2 are noise"
     ),

@@ -1,4 +1,6 @@
-"""Figure 3: test error and margin against the width, on data of a teacher and on images."""
+"""Figure 3: test error and normalized margin against the hidden layer size, synthetic data and
+MNIST.
+"""
 
 import numpy as np
 
@@ -98,9 +100,6 @@ def runs(settings: Settings) -> list[Row]:
 _WIDTHS = [2**k for k in range(4, 11)]
 
 FIGURE = Figure(
-    title=(
-        "test error and normalized margin against the hidden layer size, synthetic data and MNIST"
-    ),
     finding="the wider the net, the larger the margin and the smaller the test error",
     differs=(
         "L-BFGS minimizes to lambda = 1e-5 and 1e-6 (images) in place of 80,000 gradient steps and"

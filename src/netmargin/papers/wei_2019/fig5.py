@@ -1,4 +1,4 @@
-"""Figure 5: the experiment of 2018, figure 2, on other points."""
+"""Figure 5: margin convergence for one-dimensional inputs, and the final networks."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ _POINTS = {"x": [-2.0, -1.4, -0.6, 0.6, 1.4, 2.0], "y": [1, 1, -1, -1, 1, 1]}
 
 FIGURE = replace(
     FIGURE_2018,
-    title="margin convergence for one-dimensional inputs, and the final networks",
     finding="the network margin approaches the ideal one as lambda goes to 0",
     differs=(
         "the l1 SVM is exact, not that of 1,000 chosen features; the points are ours, as the text"
