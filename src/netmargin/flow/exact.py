@@ -87,7 +87,9 @@ class ExactFlow(FlowRun):
                 self.trajectory.events += 1
                 pattern, velocity = settle(self.field, theta, pattern)
             elif len(pattern.sliding):
-                theta = self._back_to_kinks(theta, velocity, pattern)
+                # Undo the drift of sliding pre-activations away from 0, to first order.
+                N, z = velocity.normals, velocity.z[pattern.sliding]
+                theta = theta - N.T @ least_squares(N @ N.T, z)
             # A step that an event cuts short may shorten the next one, but not lengthen it.
             if event is None or proposed < h:
                 h = proposed
@@ -138,11 +140,6 @@ class ExactFlow(FlowRun):
             return brentq(past_the_end, _EVEN_SHARE, most, xtol=1e-15)
         wanted = self.log_end + math.log(-math.expm1(self.log_time - self.log_end))
         return _EVEN_SHARE * math.exp(wanted - _log_duration(taken, _EVEN_SHARE))
-
-    def _back_to_kinks(self, theta: Tensor, velocity: Velocity, pattern: Pattern) -> Tensor:
-        """Undo the drift of sliding pre-activations away from 0, to first order."""
-        N, z = velocity.normals, velocity.z[pattern.sliding]
-        return theta - N.T @ least_squares(N @ N.T, z)
 
 
 def _log_duration(taken: Step, share: float) -> float:

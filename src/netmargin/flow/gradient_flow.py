@@ -169,14 +169,10 @@ def gradient_flow(
             trajectory.status = Status.INTERRUPTED
             trajectory.message += "; interrupted before its error was known"
         else:
-            trajectory.error = _relative_distance(trajectory, other)
+            ends = (trajectory.final, other.final)
+            coarse, fine = (torch.cat([p.reshape(-1) for p in end.values()]) for end in ends)
+            trajectory.error = ((coarse - fine).norm() / fine.norm()).item()
     return trajectory
-
-
-def _relative_distance(trajectory: Trajectory, finer: Trajectory) -> float:
-    """The distance between two final states, relative to the norm of the finer run's."""
-    a, b = (torch.cat([p.reshape(-1) for p in t.final.values()]) for t in (trajectory, finer))
-    return float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(b))
 
 
 def _is_empty(given: Any) -> bool:

@@ -9,19 +9,11 @@ from scipy.stats import binom
 from ...solvers import ReLUMeasure, f1_max_margin
 from ...twolayer import slackness, train_both_layers
 from ..ledger.claim import claim
-from ..ledger.directions import best_margins, draw_signed
+from ..ledger.directions import best_margins
+from ..ledger.draws import draw_blobs, draw_points, draw_signed
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
-
-
-def _draw_blobs(trial: Trial, n: int):
-    """Draw two classes in four blobs, of which opposite ones have the same label."""
-    random = trial.random
-    # A sample in each blob at least, so that no linear classifier separates them.
-    corner = np.append(np.arange(4), random.integers(4, size=n - 4))
-    X = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(-1, 1, (n, 2))
-    return X, 1 - 2 * (corner % 2)
 
 
 @claim(
@@ -39,7 +31,7 @@ def _draw_blobs(trial: Trial, n: int):
 )
 def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     power = 2 - trial.number % 2
-    X, y = _draw_blobs(trial, 24)
+    X, y = draw_blobs(trial.random, 24)
     optimum = factor * f1_max_margin(X, y, power=power).upper_bound
     # The output of a neuron of squared ReLU grows with the cube of its size: smaller steps.
     rate = (lambda t: 0.25 / np.sqrt(t + 1)) if power == 2 else None
@@ -70,7 +62,7 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
 )
 def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number == 0:
-        X, y = _draw_blobs(trial, 24)
+        X, y = draw_blobs(trial.random, 24)
         runs = train_both_layers(X, y, width=256, steps=4000, snapshots=[0], progress=False)
         found = [slackness(s.measures[0], X, y, s.duals[0]) for s in runs.snapshots]
         first, last = (factor * f.residual for f in found)
@@ -79,7 +71,7 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
         shown = f"residual {first:.3g} -> {last:.3g} in units of the margin"
         return Finding.of_one(criteria, "ReLU, 24 points, 256 neurons", shown)
     random, n = trial.random, 2 + trial.number % 6
-    X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
+    X, y = draw_points(random, n)
     best = f1_max_margin(X, y)
     size = np.sqrt((X**2).sum(1) + 1).max() / 2
     optimal = slackness(best, X, y, best.dual)

@@ -1,4 +1,6 @@
-"""Figure 1: implicit bias of training both layers and the output layer, d = 2, four training sets."""
+"""Figure 1: implicit bias of training both layers and the output layer, d = 2, four training
+sets.
+"""
 
 import numpy as np
 

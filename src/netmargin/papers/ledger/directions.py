@@ -4,25 +4,6 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ...core.matrices import stack_blocks
-from .trial import Trial
-
-BLOCKS = 100
-"""The number of instances of a trial: 105 trials examine more than 10,000."""
-NEURONS = 24
-"""The number of random directions: several times the at most 5 samples, so that few instances lack
-full rank and have to be left out.
-"""
-
-
-def draw_signed(trial: Trial) -> np.ndarray:
-    """Draw y_n relu(u_j . x_n), (B, n, k), of rank n; n from 1 to 5, in 2 to 4 dimensions."""
-    random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
-    X, U = random.normal(size=(BLOCKS, n, d)), random.normal(size=(BLOCKS, NEURONS, d))
-    U /= np.linalg.norm(U, axis=2, keepdims=True)
-    y = random.choice([-1.0, 1.0], (BLOCKS, n, 1))
-    signed = y * np.maximum(X @ U.transpose(0, 2, 1), 0)
-    # Nearly dependent rows would make the linear programs ill conditioned.
-    return signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05]
 
 
 def least_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -130,7 +130,8 @@ def gd_key_lemma(
         for a in (0.25, 0.5, 1.0):
             step = -a * eta * slope_
             # Where the summed loss begins near 1, steps are as small as 1e-26.
-            gains = _subtract(*(_exact_margins(theta, s, x, y) for s in (step, 0 * step)))
+            pairs = zip(*(_exact_margins(theta, s, x, y) for s in (step, 0 * step)), strict=True)
+            gains = torch.tensor([float(b - a) for b, a in pairs], dtype=torch.float64)
             change = torch.log1p(torch.softmax(-q, 0) @ torch.expm1(-gains)).item()
             log_a = log + change
             # Small differences of large numbers, from the step itself.
@@ -171,12 +172,6 @@ def _exact_margins(theta: Tensor, step: Tensor, x: Tensor, y: Tensor) -> list[Fr
         inner = [sum(map(operator.mul, row, point)) for row in rows]
         margins.append(label * sum(a * max(v, 0) ** 3 for a, v in zip(output, inner, strict=True)))
     return margins
-
-
-def _subtract(after: list[Fraction], before: list[Fraction]) -> Tensor:
-    """Differences of rationals as floats, each to its last digit."""
-    pairs = zip(after, before, strict=True)
-    return torch.tensor([float(a - b) for a, b in pairs], dtype=torch.float64)
 
 
 def _change_phi(rule: TheoryRate, log_loss: float, change: float) -> float:

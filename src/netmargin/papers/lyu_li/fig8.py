@@ -1,4 +1,6 @@
-"""Figure 8: L2 robustness of the CNN without bias after training for different numbers of epochs."""
+"""Figure 8: L2 robustness of the CNN without bias after training for different numbers of
+epochs.
+"""
 
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from ._training import ASCENT, LOSS_BASED, RUNS, SCALES as TRAINING, SPLITS, ima
 
 TABLE = "lyu-li/table1"
 ASCENDED = "maximize_margin"
+_WORDS = {"train": "training", "test": "test"}
 
 
 def runs(settings: Settings) -> list[Row]:
@@ -78,15 +81,10 @@ def draw(settings: Settings, rows: list[Row]):
             for name, found in of_split.items():
                 shares = 100 * (found > grid[:, None]).mean(1)
                 axis.plot(grid, shares, color=colours[name], linewidth=1.4, label=name)
-            title = f"{_name_split(split)} set, {settings['n']} images"
+            title = f"{_WORDS[split]} set, {settings['n']} images"
             axis.set(xlabel=r"$\epsilon$ (L2)", ylabel="robust accuracy in %", title=title)
         pair[0].legend(frameon=False, fontsize=7)
     return drawn
-
-
-def _name_split(split: str) -> str:
-    """Name a split in words."""
-    return "training" if split == "train" else split
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
@@ -101,7 +99,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
         share = {name: 100 * (by[name, split] > grid).mean() for name in compared}
         words = ", ".join(f"{name} {value:.1f}%" for name, value in share.items())
         between = f"mean robust accuracy for epsilon between {low:.3g} and {high:.3g}"
-        sentence = f"{_name_split(split)} set: {between}: {words}"
+        sentence = f"{_WORDS[split]} set: {between}: {words}"
         checks.append(Check(sentence, bool(share[last] > share["model-1"])))
     first, *others = smallest = [by[name, "train"].min() for name in compared]
     words = ", ".join(f"{name} {r:.3g}" for name, r in zip(compared, smallest, strict=True))

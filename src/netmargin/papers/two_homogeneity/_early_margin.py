@@ -108,15 +108,22 @@ def early_margin(
     used = p > 0  # 0 log 0 = 0
     entropy = float((p[used] * np.log(size * p[used] / u[used])).sum())
     divergence = entropy + float(u.sum()) / size - 1
-    bound_of_u = (8 * divergence + 2) * size + 16 / n
+    bound_of_u, margin = promise_margin(divergence, size, n, time)
     drift = (C_1 * float(p.max()) + C_2) * (divergence * size + 2 / n) / 2 * bound_of_u
-    losses = (n * divergence * size / 2 + 1) / time
-    # A sum of losses of log 2 or more leaves room for a sample on the wrong side. What bounds u
-    # from above then bounds nothing.
-    promises = losses < math.log(2) and kept >= gamma / 2
-    guarantee = -math.log(math.expm1(losses)) / bound_of_u / 2 if promises else None
+    # The margin over |a|^2 + |b|^2 is half that over |u|_1.
+    guarantee = margin / 2 if margin is not None and kept >= gamma / 2 else None
     bounds = {"R": divergence, "C_1": C_1, "C_2": C_2, "drift": drift, "kept": kept}
     return EarlyMargin(p, gamma, proved, **bounds, guarantee=guarantee, status=status)
+
+
+def promise_margin(R: float, size: float, n: int, time: float) -> tuple[float, float | None]:
+    """Bounds of |u|_1 from above and of the margin over it from below, None without any, |ubar| =
+    `size` (Lemma 3.4).
+    """
+    bound, losses = (8 * R + 2) * size + 16 / n, (n * R * size / 2 + 1) / time
+    # A sum of losses of log 2 or more leaves room for a sample on the wrong side. What bounds u
+    # from above then bounds nothing.
+    return bound, -math.log(math.expm1(losses)) / bound if losses < math.log(2) else None
 
 
 def _load_inner(twin: NormalizedNet, state: dict[str, Tensor]) -> None:

@@ -58,12 +58,6 @@ def stacked_log_loss(net: nn.Module, theta: dict[str, Tensor], x: Tensor, y: Ten
     return log_loss(Logistic(), y * stacked_outputs(net, theta, x)[..., 0])
 
 
-def draw_separable(random: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """Draw features (n, m) of labelled samples with entries up to 1, which often separate them."""
-    Z = random.normal(size=(n, m)) + 0.7
-    return Z / np.abs(Z).max()
-
-
 def run_mirror_flow(
     z: Callable[[float], np.ndarray],
     u0: np.ndarray,

@@ -12,6 +12,7 @@ from ...flow.gradient_flow import gradient_flow
 from ...solvers import f1_max_margin
 from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
+from ..ledger.draws import draw_directions
 from ..ledger.points import stacked_outputs
 from ..ledger.trial import Finding, Trial
 from ._early_margin import early_margin
@@ -139,9 +140,7 @@ def _() -> Finding:
 )
 def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4) -> Finding:
     random, n = trial.random, 2 + trial.number % 4
-    X = random.normal(size=(n, 2))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = np.where(np.arange(n) % 2, 1, -1)
+    X, y = draw_directions(random, n, 2), np.where(np.arange(n) % 2, 1, -1)
     best = f1_max_margin(X, y, bias=False)
     gamma = 2 * best.margin  # the paper's neurons have unit directions, ours balanced halves
     if gamma < 0.1:

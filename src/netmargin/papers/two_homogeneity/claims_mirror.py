@@ -13,11 +13,12 @@ from ...flow.gradient_flow import gradient_flow
 from ...losses import Logistic
 from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
+from ..ledger.draws import draw_separable
 from ..ledger.points import log_loss, stacked_outputs
 from ..ledger.trial import Finding, Trial
+from ._early_margin import promise_margin
 from ._instances import (
     PAPER,
-    draw_separable,
     draw_stacked_nets,
     kl_divergence,
     run_mirror_flow,
@@ -141,18 +142,16 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
         size = math.log(t * n) / gamma
         reference = size * pbar
         run = run_mirror_flow(lambda s: Z, u0, np.linspace(0, t, 21)[1:], reference)
-        R = r_factor * kl_divergence(reference, u0) / size
+        R = r_factor * float(kl_divergence(reference, u0)) / size
         mass, losses = run["u"].sum(1), run["f_u"]
-        bound = (8 * R + 2) * size + 16 / n
+        bound, promised = promise_margin(R, size, n, t)
         violations += [
             (mass / (u0.sum() * np.exp(growth * run["G"])) - 1).max(),
             mass.max() / bound - 1,
             (2 * run["G"] / losses - 1).max(),
             losses[-1] / (R * size + 2 / n) - 1,
         ]
-        total = (n * R * size / 2 + 1) / t  # bounds the summed loss, so that q_min >= l^-1 of it
-        if total < math.log(2):
-            promised = -math.log(math.expm1(total)) / bound
+        if promised is not None:
             violations.append(promised - (Z @ run["u"][-1]).min() / mass[-1])
     return Finding.of_one(violations, f"{n} samples, {m} frozen features")
 

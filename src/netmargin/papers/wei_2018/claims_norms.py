@@ -8,7 +8,8 @@ from ... import datasets
 from ...kernels import arc_cosine
 from ...solvers import ReLUMeasure, f1_max_margin, f2_max_margin, min_norm_interpolation
 from ..ledger.claim import claim
-from ..ledger.directions import best_margins, draw_signed, dual_norms, least_norms
+from ..ledger.directions import best_margins, dual_norms, least_norms
+from ..ledger.draws import draw_directions, draw_points, draw_signed
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
@@ -28,7 +29,7 @@ from ._instances import W18, W19
 )
 def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Finding:
     random, n = trial.random, 2 + trial.number % 6
-    X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
+    X, y = draw_points(random, n)
     sol = f1_max_margin(X, y, bias=False)
     # A grid of directions needs none of our pricing; those of the net are added, as a grid misses
     # the best directions by up to its width.
@@ -131,7 +132,7 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
         shown = f"n^({in_n.value:.3f} +- {in_n.error:.3f}), {shown}"
         return Finding.of_one(off, "XOR distribution", shown)
     n, d = 1 + trial.number % 8, 2 + trial.number % 3
-    X, y = random.normal(size=(n, d)), random.choice([-1.0, 1.0], n)
+    X, y = draw_points(random, n, d)
     K = arc_cosine(X)
     # Coefficients lean toward y, half of the predictors without noise: most margins are positive.
     c = random.normal(size=(64, n)) * y * (random.random((64, 1)) < 0.5)
@@ -166,8 +167,7 @@ def _estimate_mean_feature(n: int, d: int, seed: int, *, population: bool = Fals
 )
 def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosine) -> Finding:
     random, n = trial.random, 1 + trial.number % 6
-    X, U = random.normal(size=(n, 3)), random.normal(size=(40_000, 3))
-    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    X, U = random.normal(size=(n, 3)), draw_directions(random, 40_000, 3)
     # The Monte Carlo mean over u, with its own standard error, against the closed form.
     V = np.maximum(U @ X.T, 0)
     norms = np.einsum("un,un->u", V, np.linalg.solve(kernel(X, bias=False), V.T).T)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...solvers import f1_logistic
 from ..ledger.claim import claim
+from ..ledger.draws import draw_directions, draw_points
 from ..ledger.trial import Finding, Trial
 from ._functionals import regularized_logistic
 from ._instances import W18, W19
@@ -19,7 +20,7 @@ from ._perturbed_flow import perturbed_flow
 def _draw_particles(trial: Trial):
     """Draw a logistic problem in the plane, weighted particles, and 20 unit vectors for renewal."""
     random, n = trial.random, 1 + trial.number % 6
-    X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
+    X, y = draw_points(random, n)
     problem = regularized_logistic(X, y, regularization=10 ** random.uniform(-3, 0))
     positions = random.normal(size=(15, 4)) * random.exponential()
     weights = random.dirichlet(np.ones(15))
@@ -27,9 +28,8 @@ def _draw_particles(trial: Trial):
         z, sign = np.append(X[0], 1.0), y[0] if n == 1 else 1.0
         positions = np.append(z / np.linalg.norm(z), sign)[None] / math.sqrt(2)
         weights = np.ones(1)
-    U = random.normal(size=(20, 4))
-    U /= np.linalg.norm(U, axis=1, keepdims=True)
-    return problem, torch.tensor(positions), torch.tensor(weights), torch.tensor(U), X, y
+    particles = torch.tensor(positions), torch.tensor(weights)
+    return problem, *particles, torch.tensor(draw_directions(random, 20, 4)), X, y
 
 
 def _add_massless(positions: Tensor, weights: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,8 +97,8 @@ def perturbed(
         violations.append((abs(turned.item()) - bound) / (bound + 1e-9))
     if trial.number % 5 == 2 and rate:
         small = 0.1 * rate * bounds.b_V / B_L
-        start: dict[str, Any] = {"positions": positions.numpy(), "weights": weights.numpy()}
-        run = perturbed_flow(problem, **start, sigma=small, rate=0.01, steps=100)
+        start: dict[str, Any] = {"weights": weights, "sigma": small, "rate": 0.01, "steps": 100}
+        run = perturbed_flow(problem, positions, **start)
         bound = (run.values[0] + small * run.times * B_L) / (bounds.b_V - small * run.times * B_L)
         violations += list(run.moments / bound - 1)
     return Finding.of_one(violations, f"{len(y)} points, {k} particles, sigma = {rate:.2g}")
@@ -171,9 +171,9 @@ def mass_growth(
     # negative and new mass alone can grow.
     tau = level[level > 0].min().item() if (level > 0).any() else 0.01
     old = level >= tau
-    k, start = len(weights), {"positions": positions.numpy(), "weights": weights.numpy()}
-    options: dict[str, Any] = {"sigma": sigma, "renew_every": 1, "fresh": 200}
-    run = perturbed_flow(problem, **start, rate=h, steps=1, **options)
+    k, new = len(weights), {"renew_every": 1, "fresh": 200}
+    start: dict[str, Any] = {"weights": weights, "sigma": sigma, "rate": h, "steps": 1}
+    run = perturbed_flow(problem, positions, **start, **new)
     at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
     _, prices, _ = problem.slopes(*_add_massless(positions, weights, at[k:]))
     # No mass leaves the cone over {L' <= -tau}.
