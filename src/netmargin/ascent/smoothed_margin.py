@@ -24,11 +24,9 @@ _FORWARD_CHUNK = 1000
 
 
 class SmoothedMargin:
-    """-T log sum_nj exp(-s_nj / T), where s are the score gaps divided by the product of layer
-    norms, or by ||theta||^L.
+    """-T log sum_nj exp(-s_nj / T), s the score gaps over a product of norms or ||theta||^L.
 
-    Never above the normalized margin, and within T log(number of constraints) of it. Samples too
-    far from the margin to carry weight are left out (`active`).
+    It is never above the normalized margin, and within T log(number of constraints) of it.
     """
 
     def __init__(self, scored: NetOnSamples, homogeneity: Homogeneity, by_layers: bool):
@@ -47,6 +45,7 @@ class SmoothedMargin:
             self._groups = [(everything, float(sum(groups.values())))]
         self.order = sum(k for _, k in self._groups)
         self.parameters = [p for names in members.values() for p in (parameters[n] for n in names)]
+        # Samples too far from the margin to carry weight are left out.
         self.active = torch.arange(len(self._x), device=self._x.device)
         self.gradient_samples = 0
 

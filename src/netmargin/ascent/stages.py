@@ -33,9 +33,7 @@ it separated: any factor above 1 absorbs rounding, and 2 costs a factor of the n
 
 
 class Ascent:
-    """The state of an ascent: a float64 copy of the net, and the best parameters that it had. One
-    that is `fresh` was trained here to separate the data, and has no scale of its own.
-    """
+    """The state of an ascent; a `fresh` net was trained here, and has no scale of its own."""
 
     def __init__(
         self,

@@ -1,6 +1,4 @@
-"""Events at the kinks of gradient flow: pre-activations reach 0 and cross, or stay there and slide,
-or leave again.
-"""
+"""Events at kinks of gradient flow: pre-activations reach 0, and cross, slide or leave again."""
 
 import torch
 from scipy.optimize import brentq

@@ -1,6 +1,4 @@
-"""Gradient flow by a method of order 5 between kinks, which are located, then crossed or slid
-along.
-"""
+"""Gradient flow by a method of order 5 between kinks, which it locates and crosses or follows."""
 
 import math
 from functools import partial

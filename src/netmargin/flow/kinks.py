@@ -1,6 +1,4 @@
-"""Kinks along which gradient flow slides: which pre-activations stay at 0, and the gates that hold
-them there.
-"""
+"""Kinks along which gradient flow slides: which pre-activations stay at 0, and by which gates."""
 
 from dataclasses import dataclass
 

@@ -47,9 +47,8 @@ _EVEN_FALL = 1e-12
 class ProximalFlow(FlowRun):
     """The proximal method: implicit Euler steps of d theta / d tau = -grad log Loss.
 
-    A step is theta_1 = argmin log Loss(theta) + |theta - theta_0|^2 / (2 tau). Because it is
-    implicit, no kink has to be located, and the stiffness of many support samples does not bound
-    it. Time goes by as dt = d tau / Loss.
+    A step is theta_1 = argmin log Loss(theta) + |theta - theta_0|^2 / (2 tau): it locates no kink,
+    and no stiffness bounds it. Time goes by as dt = d tau / Loss.
     """
 
     def __init__(self, *given, step_size: float, **shared):

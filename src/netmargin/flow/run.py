@@ -1,7 +1,4 @@
-"""A gradient flow under way: its state, the rows it writes, and when it ends.
-
-Integrators are subclasses that say how it moves.
-"""
+"""A gradient flow under way: its state, the rows it writes, and when it ends."""
 
 import math
 from abc import ABC, abstractmethod
@@ -64,7 +61,7 @@ class Trajectory(History):
 
 
 class FlowRun(ABC):
-    """The part of gradient flow that all integrators share; its options are `gradient_flow`'s."""
+    """What integrators, its subclasses, share; the options are those of `gradient_flow`."""
 
     def __init__(
         self,

@@ -1,6 +1,4 @@
-"""Kernels of ReLU nets: in closed form, by random features, of your own net, and as kernels that
-scikit-learn takes.
-"""
+"""Kernels of ReLU nets: in closed form, by random features, of your own net, for scikit-learn."""
 
 from typing import TYPE_CHECKING
 

@@ -216,9 +216,7 @@ def compute_in_blocks(
     unit: float,
     dtype: np.dtype,
 ) -> np.ndarray:
-    """The kernel (n, m) of all rows of A and B: the product of their lengths over `unit`, times
-    what `combine` makes of the cosines, sines and angles of a block.
-    """
+    """The products of lengths of rows over `unit`, times what `combine` makes of their angles."""
     require_memory(
         len(A) * len(B) * dtype.itemsize,
         f"A kernel of {len(A):,} and {len(B):,} samples",

@@ -1,6 +1,4 @@
-"""Numerical checks of a loss l(q) = e^{-f(q)}: do its formulas agree, and does assumption (B3) of
-Lyu and Li 2019 hold?
-"""
+"""Numerical checks of a loss e^{-f}: do its formulas agree, and does (B3) of Lyu and Li hold?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

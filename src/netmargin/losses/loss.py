@@ -1,6 +1,4 @@
-"""The contract of a loss: f, f' and the inverse of f, from which sums, weights and thresholds
-follow in log domain.
-"""
+"""The contract of a loss: f, f' and f^-1, from which all else follows in log domain."""
 
 from collections.abc import Callable
 from functools import cached_property

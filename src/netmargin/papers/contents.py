@@ -1,8 +1,5 @@
-"""The contents of the papers' folders: a claim or a figure is found by being there, and listed
-nowhere else.
-
-Each paper has a folder. Its modules `claims_*.py` register claims (`ledger.claim`). Every other
-module whose name does not begin with an underscore is a figure or table and defines `FIGURE`
+"""The contents of the papers' folders, listed nowhere else: modules `claims_*.py` register claims
+(`ledger.claim`), every other one without a leading underscore defines a `FIGURE`
 (`gallery.figure`).
 """
 
@@ -21,10 +18,9 @@ _CLAIMS = "claims_"
 
 
 def list_figures() -> tuple[str, ...]:
-    """List the figures and tables of the papers that can be reproduced.
+    """List the figures and tables of the papers that can be reproduced. Beyond the papers.
 
-    Beyond the papers. An id is read off the place of its module: `lyu_li/fig1.py` holds
-    "lyu-li/fig1".
+    An id is read off the place of its module: `lyu_li/fig1.py` holds "lyu-li/fig1".
 
     Returns
     -------

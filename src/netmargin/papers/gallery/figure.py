@@ -13,9 +13,7 @@ Row = dict[str, Any]
 """Parameters and results of one run, JSON values."""
 
 SCALES = ("smoke", "laptop", "paper")
-"""The sizes at which every figure can be computed, the smallest first: seconds, minutes, and the
-settings of the paper.
-"""
+"""The sizes at which every figure can be computed: seconds, minutes, the paper's own settings."""
 
 
 def by_scale(**settings: Any) -> dict[str, Settings]:
@@ -127,9 +125,7 @@ class Figure:
 
 
 def figure(id: str) -> Figure:
-    """Look up a figure or table of the papers by its id.
-
-    Beyond the papers.
+    """Look up a figure or table of the papers by its id. Beyond the papers.
 
     Parameters
     ----------

@@ -20,13 +20,11 @@ _HEAD = (
 
 
 def write_gallery(page: Path, out: str | Path) -> list[str]:
-    """Write a Markdown page of all figures that were reproduced under `out`.
+    """Write a Markdown page of all figures that were reproduced under `out`. Beyond the papers.
 
     Each figure is shown at the largest scale that is complete and whose settings are still those
     of the figure. Its picture is copied to a folder of the page's name beside the page. Entries of
     a page that is there already stay as they are where `out` has nothing of their figure.
-
-    Beyond the papers.
 
     Parameters
     ----------

@@ -148,9 +148,7 @@ def reproduce(
 
 
 def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
-    """Say in a few words how far a figure is reproduced under `out`.
-
-    Beyond the papers.
+    """Say in a few words how far a figure is reproduced under `out`. Beyond the papers.
 
     Parameters
     ----------

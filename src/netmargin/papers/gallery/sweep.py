@@ -18,8 +18,8 @@ def sweep(
 ) -> Iterator[tuple[str, NetmarginError | None]]:
     """Compute the runs of figures, each once, and name each figure when it is ready, or failed.
 
-    A run that fails fails its figures; all others are computed, and what these need. Raises
-    WorkerKilledError, Interrupted, or CheckpointError; what is done is kept.
+    A run that fails fails its figures; all others are computed, and what these need. What is done
+    is kept.
     """
     own = {id: plan_runs(id, scale, out) for id in ids}
     needed = {id: plan_runs(figure(id).needs, scale, out) if figure(id).needs else [] for id in ids}

@@ -1,8 +1,6 @@
-"""The definition of a claim: a statement of a paper, with a function that looks for violations of
-it.
+"""The definition of a claim: a statement of a paper, with a function that looks for violations.
 
-A function that `@claim` decorates needs no docstring: its statement, source, hypotheses and
-tolerance are what the decorator says. The same holds for a form registered by `@....printed`.
+What `@claim` or `@....printed` decorates needs no docstring: the decorator says what it examines.
 """
 
 import math
@@ -140,9 +138,7 @@ class Claim:
         return _find_claim, (self.id,)
 
     def printed(self, text: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
-        """Decorator that registers a printed form of the claim that is false, with a function that
-        evaluates it at a counterexample.
-        """
+        """Decorator of a function that evaluates a false printed form at a counterexample."""
 
         def register(found: Callable[[], Finding]) -> Callable[[], Finding]:
             """Add the refutation and leave its function as it is."""

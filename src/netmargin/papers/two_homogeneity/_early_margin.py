@@ -117,9 +117,7 @@ def early_margin(
 
 
 def promise_margin(R: float, size: float, n: int, time: float) -> tuple[float, float | None]:
-    """Bounds of |u|_1 from above and of the margin over it from below, None without any, |ubar| =
-    `size` (Lemma 3.4).
-    """
+    """Bounds of |u|_1 and of the margin over it, None without one; |ubar| = `size` (Lemma 3.4)."""
     bound, losses = (8 * R + 2) * size + 16 / n, (n * R * size / 2 + 1) / time
     # A sum of losses of log 2 or more leaves room for a sample on the wrong side. What bounds u
     # from above then bounds nothing.

@@ -65,10 +65,8 @@ def run_mirror_flow(
     reference: np.ndarray,
     linear: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Integrate d ln u / ds = -grad f_s(u), and the integrals that the lemmas bound.
-
-    f_s = 2 L_s, the mean logistic loss of <u, z_i(s)>, or <u, mean z(s)> where `linear`. Returns u
-    and the integrals at the times.
+    """Integrate d ln u / ds = -grad f_s(u), and the integrals that the lemmas bound; f_s = 2 L_s,
+    the mean logistic loss of <u, z_i(s)>, or <u, mean z(s)> where `linear`.
     """
     m = len(u0)
 
