@@ -114,10 +114,10 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
     ----------
     X : array_like, shape (n, d)
         Inputs.
-    count, seed : int
-        Number of directions, and their seed, 0 by default.
-    bias : bool, default True
-        As of `arc_cosine`.
+    count : int
+        Number of directions.
+    bias, seed : optional
+        As of `arc_cosine`; seed of the directions, 0 by default.
 
     Returns
     -------

@@ -53,10 +53,9 @@ def regularization_path(
         lambda sum_i ||W_i||^r over these parameters one by one.
     loss : Loss, str or torch.nn.Module, optional
         Loss of the margins; cross-entropy by default, for one output the logistic loss.
-    starts, seed : int, default 5 and 0
-        Number of starts, and the seed of the first one; the next ones have the next numbers.
-    iterations : int, default 100
-        Iterations of L-BFGS for each lambda, start and smoothing.
+    starts, iterations, seed : int, default 5, 100 and 0
+        Number of starts, iterations of L-BFGS for each lambda, start and smoothing, and seed of the
+        first start; the next ones have the next numbers.
     progress : bool, default True
         Whether to show lambda, the objective and the best start as they come.
     scores : str, int, tuple, function or None, default None
