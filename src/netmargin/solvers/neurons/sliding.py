@@ -13,8 +13,8 @@ from ...nets.threads import one_thread_of_blas
 from ...result import Bracket, Status
 from .activations import RELU, Activation
 from .losses import Loss
-from .samples import Samples
-from .search import QUICK, THOROUGH, Look, find_neurons
+from .samples import Samples, respond
+from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
 from .slide import slide
 from .smoothing import find_multipliers, keep_constraints
 from .weights import weigh
@@ -22,14 +22,18 @@ from .weights import weigh
 # These numbers trade rounds against the time of a round, and were set by trial on digits, 5,000 and
 # 100,000 x 20. The judge rests on none of them.
 
-_NEURONS_PER_ROUND, _WORTH = 32, 0.02
-"""Neurons added in a round: those whose surplus is above this part of the largest."""
-_SEED_MASS = 1e-3
-"""The weight of a new neuron, in units of the mean one: enough to grow, too little to disturb."""
+_ADDED, _ADDED_OF_SEVERAL, _WORTH = 32, 96, 0.02
+"""Neurons added in a round for one output and for several, which have more maxima: on digits 96
+halve the time. Those count whose surplus is above the last part of the largest one.
+"""
+_SEED_MASS, _DUST = 1e-2, 1e-3
+"""The weight of a new neuron, in units of the mean one: enough to grow, too little to disturb; and
+the weight below which neurons are dropped, or half of them would carry a fiftieth of it all.
+"""
 _SLIDES = 50
 """Steps of all neurons in a round."""
-_MERGED, _DUST = 1 - 1e-4, 1e-6
-"""Neurons of a larger cosine are merged, those below this part of the heaviest dropped."""
+_MERGED = 1 - 1e-4
+"""Neurons of a larger cosine are merged."""
 _MANY, _FIRST_ROUNDS, _MEMORY = 3000, 2, 5
 """From so many samples on, and after the first rounds, samples far beyond their target in all of
 the last rounds are left out of a round: without that memory they come back by thousands.
@@ -102,7 +106,10 @@ class _Descent:
         """`exact` are the samples in float64."""
         (n, D), K = exact.Z.shape, exact.loss.labels.outputs
         self._exact, self._samples = exact, exact.in_working_precision()
-        self._random, self._look = np.random.default_rng(seed), QUICK
+        self._random = np.random.default_rng(seed)
+        self._added, self._look = (
+            (_ADDED, QUICK) if K == 1 else (_ADDED_OF_SEVERAL, QUICK_OF_SEVERAL)
+        )
         self.W, self.A = np.zeros((0, D)), np.zeros((0, K))
         if start is not None:
             self.W, self.A = start
@@ -138,14 +145,19 @@ class _Descent:
         C = self._smooth.slopes(self._F)
         W, G = self._find(C, self._look)
         self._offer_bound(C, G, self._look)
+        self._recent = W[: self._added]
+        self._seed(W, G)
+
+    def _seed(self, W: np.ndarray, G: np.ndarray) -> None:
+        """Choose those of the neurons W (m, D) with responses G (m, K) that are added next."""
         values = np.linalg.norm(G, axis=1)
-        self._recent = W[:_NEURONS_PER_ROUND]
-        worth = values > 1 + _WORTH * max(values.max(initial=0.0) - 1, 0.0)
+        largest = values.max(initial=0.0)
+        worth = values > 1 + _WORTH * max(largest - 1, 0.0)
         if len(self.W):
             worth &= (W @ self.W.T).max(1) < _MERGED
-        best = np.flatnonzero(worth)[:_NEURONS_PER_ROUND]
+        best = np.flatnonzero(worth)[: self._added]
         masses = np.linalg.norm(self.A, axis=1)
-        mass = _SEED_MASS * (masses.mean() if len(masses) else 1 / max(values.max(initial=0.0), 1))
+        mass = _SEED_MASS * (masses.mean() if len(masses) else 1 / max(largest, 1.0))
         self._new = W[best], mass * G[best] / values[best, None]
 
     def descend(self) -> None:
@@ -154,9 +166,8 @@ class _Descent:
         loss = self._smooth
         samples = replace(self._samples, loss=loss).take(self._choose_rows(loss))
         self.in_use = len(samples.Z)
-        W, A = _concatenate((self.W, self.A), self._new)
-        slid = _tidy(*slide(samples, W, A, _SLIDES))
-        W, A = _concatenate(slid, self._new)
+        W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
+        W, A = _tidy(*slide(samples, W, A, _SLIDES))
         self.W, self.A = _tidy(W, weigh(samples, W, A))
         self._F = self._samples.outputs(self.W, self.A)
         if self._multipliers:
@@ -168,17 +179,17 @@ class _Descent:
         what it finds is added next, and later looks take more starts.
         """
         C = self.best.dual
-        W, G = self._find(C, THOROUGH)
+        W, _ = self._find(C, THOROUGH)
+        # In float64, as the objective of the best net is.
+        G = respond(self._exact.Z, C, W, self._exact.activation)
         self.best = replace(self.best, local_bound=-np.inf)
         self._offer_bound(C, G, THOROUGH)
-        values = np.linalg.norm(G, axis=1)
-        best = np.flatnonzero(values > 1)[:_NEURONS_PER_ROUND]
-        self._new = W[best], _SEED_MASS * G[best] / values[best, None]
+        self._seed(W, G)
         self._look = replace(self._look, starts=min(2 * self._look.starts, THOROUGH.starts))
         return self.gap
 
     def _find(self, C: np.ndarray, look: Look) -> tuple[np.ndarray, np.ndarray]:
-        """Neurons of large value at C (n, K), with their responses, in float64."""
+        """Neurons of large value at C (n, K), largest first, with their responses."""
         known = np.concatenate([self._recent, self.W])
         Z, activation = self._samples.Z, self._samples.activation
         return find_neurons(Z, C, known, look, activation, self._random)
@@ -210,16 +221,11 @@ class _Descent:
             self.best = replace(self.best, local_bound=bound, dual=C, look=look)
 
 
-def _concatenate(*nets: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Neurons and outputs of several nets together."""
-    return np.concatenate([W for W, _ in nets]), np.concatenate([A for _, A in nets])
-
-
 def _tidy(W: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Merge neurons that nearly coincide, and drop those without weight."""
     masses = np.linalg.norm(A, axis=1)
     order = np.argsort(-masses, kind="stable")
-    order = order[masses[order] > _DUST * masses.max(initial=0.0)]
+    order = order[masses[order] > _DUST * masses.sum() / max(len(masses), 1)]
     W, A = W[order], A[order]
     kept: list[int] = []
     free = np.ones(len(W), dtype=bool)
