@@ -25,7 +25,7 @@ def make_losses() -> dict:
         made[f"hinge {name}"] = losses.hinge_loss(labels, costs)
         made[f"squared hinge {name}"] = losses.squared_hinge_loss(labels, costs)
     made["logistic"] = losses.LogisticLoss(signs, costs[:, None])
-    made["softmax"] = losses.SoftmaxLoss(rivals, costs[:, None])
+    made["softmax"] = losses.LogisticLoss(rivals, costs[:, None])
     for outputs in (1, K):
         Y = random().normal(size=(N, outputs))
         made[f"squared {outputs}"] = losses.squared_loss(Y, costs)
@@ -164,7 +164,7 @@ def test_two_classes_are_rivals():
     assert two.margins(F).sum(1) == pytest.approx(one.margins(f)[:, 0])
     for make in (losses.hinge_loss, losses.squared_hinge_loss):
         assert make(two, np.ones(3)).value(F) == pytest.approx(make(one, np.ones(3)).value(f))
-    assert losses.SoftmaxLoss(two, np.ones((3, 1))).value(F) == pytest.approx(
+    assert losses.LogisticLoss(two, np.ones((3, 1))).value(F) == pytest.approx(
         losses.LogisticLoss(one, np.ones((3, 1))).value(f)
     )
 

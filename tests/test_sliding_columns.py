@@ -103,7 +103,7 @@ def test_three_classes_in_the_plane_by_brute_force(name, loss_name):
     Z, _ = draw(9, 2, 2)
     labels, C = Rivals(np.arange(9) % 3, 3), np.ones(9)
     if loss_name == "softmax":
-        loss = losses.SoftmaxLoss(labels, C[:, None])
+        loss = losses.LogisticLoss(labels, C[:, None])
     else:
         loss = (losses.hinge_loss if loss_name == "hinge" else losses.squared_hinge_loss)(labels, C)
     phi = ACTIVATIONS[name]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, logsumexp, softmax, xlogy
+from scipy.special import entr, logsumexp, softmax
 
 from .labels import Labels, Rivals, Signs, Values
 
@@ -121,24 +121,29 @@ class QuadraticLoss:
 
 @dataclass(frozen=True)
 class LogisticLoss:
-    """sum_n cost_n log(1 + exp(-y_n f_n)); its bound is the binary entropy, in nats."""
+    """sum_n cost_n log(1 + sum of exp(-margin)), the cross-entropy; its bound is the entropy of the
+    classes, in nats.
+    """
 
-    labels: Signs
+    labels: Signs | Rivals
     cost: np.ndarray  # (n, 1)
 
     def value(self, F: np.ndarray) -> float:
-        return float((self.cost * np.logaddexp(0.0, -self.labels.margins(F))).sum())
+        return float((self.cost[:, 0] * logsumexp(self._rise(F), axis=1)).sum())
 
     def slopes(self, F: np.ndarray) -> np.ndarray:
-        return self.labels.combine(self.cost * expit(-self.labels.margins(F)))
+        return self.labels.combine(self.cost * softmax(self._rise(F), axis=1)[:, 1:])
 
     def curvatures(self, F: np.ndarray) -> np.ndarray:
-        m = self.labels.margins(F)
-        return (self.cost * expit(m) * expit(-m))[:, 0]
+        return self.cost[:, 0] * softmax(self._rise(F), axis=1).prod(1)
 
     def bound(self, C: np.ndarray) -> float:
         q = self.labels.split(C) / self.cost
-        return _weigh_entropies(np.column_stack([q, 1 - q]), self.cost)
+        q = np.column_stack([1 - q.sum(1), q])
+        # A probability that is 0 may be off by its rounding.
+        if (q < -_ROUNDING).any():
+            return -np.inf
+        return float((self.cost * entr(np.maximum(q, 0.0))).sum())
 
     def scale(self, C: np.ndarray, most: float) -> float:
         return min(1.0, most)
@@ -149,36 +154,10 @@ class LogisticLoss:
     def take(self, rows) -> "LogisticLoss":
         return LogisticLoss(self.labels.take(rows), self.cost[rows])
 
-
-@dataclass(frozen=True)
-class SoftmaxLoss:
-    """sum_n cost_n (log sum_k exp F_nk - F_ny); its bound is the entropy of the classes."""
-
-    labels: Rivals
-    cost: np.ndarray  # (n, 1)
-
-    def value(self, F: np.ndarray) -> float:
-        return float((self.cost[:, 0] * logsumexp(-self.labels.margins(F), axis=1)).sum())
-
-    def slopes(self, F: np.ndarray) -> np.ndarray:
-        return self.labels.combine(self.cost * softmax(F, axis=1))
-
-    def curvatures(self, F: np.ndarray) -> np.ndarray:
-        raise NotImplementedError("of one output alone")
-
-    def bound(self, C: np.ndarray) -> float:
-        q = self.labels.split(C) / self.cost
-        own = 1 - q.sum(1, keepdims=True)
-        return _weigh_entropies(np.column_stack([q, own]), self.cost)
-
-    def scale(self, C: np.ndarray, most: float) -> float:
-        return min(1.0, most)
-
-    def near(self, F: np.ndarray) -> np.ndarray:
-        return np.ones(len(F), bool)
-
-    def take(self, rows) -> "SoftmaxLoss":
-        return SoftmaxLoss(self.labels.take(rows), self.cost[rows])
+    def _rise(self, F: np.ndarray) -> np.ndarray:
+        """0 for the own class, and minus the margins over the rivals."""
+        rises = np.where(self.labels.wanted > 0, -self.labels.margins(F), -np.inf)
+        return np.column_stack([np.zeros(len(F)), rises])
 
 
 def hinge_loss(labels: Signs | Rivals, cost: np.ndarray) -> QuadraticLoss:
@@ -200,12 +179,3 @@ def squared_loss(Y: np.ndarray, cost: np.ndarray) -> QuadraticLoss:
     """sum of cost_n |F_n - Y_n|^2 / 2; the constraint F = Y where cost (n,) is infinite."""
     high = np.full_like(Y, np.inf)
     return QuadraticLoss(Values(Y.shape[1]), Y, -np.inf, high, cost[:, None], np.zeros_like(Y))
-
-
-def _weigh_entropies(q: np.ndarray, cost: np.ndarray) -> float:
-    """sum_n cost_n (entropy of q_n, in nats); -inf where q (n, R) is no probability."""
-    # A probability that is 0 may be off by its rounding.
-    if (q < -_ROUNDING).any():
-        return -np.inf
-    q = np.maximum(q, 0.0)
-    return -float((cost * xlogy(q, q)).sum())

@@ -22,8 +22,8 @@ _SAME = 1 - 1e-6
 """Neurons of a larger cosine are one."""
 _SETTLING_STEPS, _SMOOTHING = 10, (0.1, 1e-6)
 """Newton steps, and relative widths of the smoothed kinks, from the first to the last."""
-_SETTLING_WORK = 2e9
-"""Multiplications of one settling: about a second of one core, in which as many neurons are
+_SETTLING_WORK = 1e9
+"""Multiplications of one settling: about half a second of one core, in which as many neurons are
 settled as it is enough for.
 """
 _STEEPEST = 1e9
