@@ -30,8 +30,10 @@ _SEED_MASS, _DUST = 1e-2, 1e-3
 """The weight of a new neuron, in units of the mean one: enough to grow, too little to disturb; and
 the weight below which neurons are dropped, or half of them would carry a fiftieth of it all.
 """
-_SLIDES = 50
-"""Steps of all neurons in a round."""
+_SLIDES, _ROUNDS_A_SLIDE = 50, 2
+"""Steps of all neurons in a slide, and the rounds from one to the next: a round without one costs
+little, and its bound is better, as the neurons that were added stay where they were missed.
+"""
 _MERGED = 1 - 1e-4
 """Neurons of a larger cosine are merged."""
 _MANY, _FIRST_ROUNDS, _MEMORY = 3000, 2, 5
@@ -161,13 +163,14 @@ class _Descent:
         self._new = W[best], mass * G[best] / values[best, None]
 
     def descend(self) -> None:
-        """Slide all neurons, solve for their weights, and learn multipliers from the outputs."""
+        """Add neurons, slide all if it is time, solve for their weights, and learn multipliers."""
         self._rounds += 1
         loss = self._smooth
         samples = replace(self._samples, loss=loss).take(self._choose_rows(loss))
         self.in_use = len(samples.Z)
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
-        W, A = _tidy(*slide(samples, W, A, _SLIDES))
+        if self._rounds % _ROUNDS_A_SLIDE == 1:
+            W, A = _tidy(*slide(samples, W, A, _SLIDES))
         self.W, self.A = _tidy(W, weigh(samples, W, A))
         self._F = self._samples.outputs(self.W, self.A)
         if self._multipliers:
