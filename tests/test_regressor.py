@@ -23,7 +23,7 @@ NEURONS = np.column_stack([np.cos(ANGLES), np.sin(ANGLES)])
 @pytest.mark.filterwarnings("ignore")
 def test_the_regressor_conforms():
     """Every check of scikit-learn, none of them expected to fail."""
-    check_estimator(VariationNormRegressor(tol=0.1))
+    check_estimator(VariationNormRegressor(tol=0.1, alpha=1.0))
 
 
 @pytest.mark.parametrize("price", [1e-3, 0.05, 0.5, 10.0])
