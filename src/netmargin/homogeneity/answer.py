@@ -12,7 +12,7 @@ from ..nets.accepted_models import check_model
 from ..nets.data import Choice, takes_data
 from .degree import Degree, Epsilon
 from .measurements import check_claim
-from .scaling_check import ScalingCheck, deviation_sentence, range_sentence
+from .scaling_check import ScalingCheck, range_sentence
 from .sentences import (
     Exponent,
     describe_fixed_statistics,
@@ -239,7 +239,7 @@ class Homogeneity(Record):
         kept = self._checked[-1].range if self._checked else None
         where = f"; {range_sentence(*kept)}" if kept else ""
         lines = [
-            f"{deviation_sentence(self.deviation, self.cause)}{where} (largest relative miss,"
+            f"up to {self.cause}: {self.deviation:.1g}{where} (largest relative miss,"
             f" {self.samples} samples{', with the ignored biases at 0' * bool(self.ignored)})"
         ]
         neglected = [*(f"the epsilon {epsilon}" for epsilon in self.epsilons), *self.casts]

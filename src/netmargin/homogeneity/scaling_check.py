@@ -46,14 +46,7 @@ class ScalingCheck(Record):
 
     def __str__(self) -> str:
         where = "" if self.range is None else f"; {range_sentence(*self.range)}"
-        return (
-            f"{deviation_sentence(self.deviation, self.cause)} (on {self.samples} samples){where}"
-        )
-
-
-def deviation_sentence(deviation: float, cause: str) -> str:
-    """Say how large a deviation is, and what causes it."""
-    return f"up to {cause}: {deviation:.1g}"
+        return f"up to {self.cause}: {self.deviation:.1g} (on {self.samples} samples){where}"
 
 
 def range_sentence(low: float, high: float) -> str:

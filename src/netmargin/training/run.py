@@ -95,7 +95,7 @@ class Run:
         if self.files:
             self.randomness.warn_of_unrestored()
             self.files.history.begin([])
-        self.log_loss = _read_log_mean(report)
+        self.log_loss = logspace.log_mean(report.log_loss, report.n)
         self.log_scale = initial_log_scale(self.loss, self.log_loss, max(self.outputs, 2))
         if report.log_loss < self.loss.log_threshold:  # the loss proves separation
             self.lr.begin(self.log_loss, self._find_polyak_step)
@@ -112,7 +112,7 @@ class Run:
             self._step_through_batches(rate)
             report = self._measure_or_none()
             # An infinite loss lets a rule refuse the epoch like any other that went too far.
-            after = _read_log_mean(report) if report is not None else math.inf
+            after = math.inf if report is None else logspace.log_mean(report.log_loss, report.n)
             accepted = self.lr.accept(self.log_loss, after)
             if accepted and report is not None:
                 break
@@ -241,11 +241,6 @@ def analyse_and_warn(model: nn.Module, x: Any) -> Homogeneity:
     if faults := find_faults(model, x):
         warn_caller(f"{faults} That is in the margins of this history.")
     return replace(analyse(model, x), warning=faults)
-
-
-def _read_log_mean(report: MarginReport) -> float:
-    """Natural log of the mean loss."""
-    return logspace.log_mean(report.log_loss, report.n)
 
 
 def _check_classes(data, outputs: int) -> None:
