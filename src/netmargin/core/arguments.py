@@ -32,16 +32,7 @@ def check_number(
     optional: bool = False,
     infinite: bool = False,
 ) -> Any:
-    """Return a real number within its limits, as a float; None where it is `optional`.
-
-    `above` and `below` must not be touched, `at_least` and `at_most` may be. Python and numpy
-    numbers and tensors of one element are numbers; booleans and text are not. Raises ArgumentError
-    for anything else: NaN, and infinite numbers unless these are taken.
-
-    >>> check_number("tol", 0, above=0, below=1)
-    Traceback (most recent call last):
-    netmargin.errors.ArgumentError: tol must be a number above 0 and below 1; got 0
-    """
+    """Return a real number within its limits, of which NaN is none, as a float."""
     if optional and value is None:
         return None
     number = _as_number(value)
@@ -57,10 +48,7 @@ def check_number(
 def check_count(
     name: str, value: Any, *, at_least: int = 1, at_most: float = math.inf, optional: bool = False
 ) -> Any:
-    """Return a whole number within its limits, as an int; None where that is allowed.
-
-    Raises ArgumentError for anything else, 2.0 included.
-    """
+    """Return a whole number within its limits, as an int; 2.0 is none."""
     if optional and value is None:
         return None
     try:
@@ -79,10 +67,7 @@ def check_count(
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: bool = False) -> Any:
-    """Return the value if it is one of the given words.
-
-    Raises ArgumentError for another one, with the nearest of the words suggested.
-    """
+    """Return the value if it is one of the given words, of which the nearest is suggested."""
     if optional and value is None:
         return None
     choices = list(choices)
@@ -103,11 +88,7 @@ def check_flag(name: str, value: Any) -> bool:
 def check_instance(
     name: str, value: Any, kinds: type | tuple[type, ...], what: str, *, optional: bool = False
 ) -> Any:
-    """Return the value if it is an object of one of the given classes.
-
-    Raises ArgumentError otherwise, in which `what` describes such an object, with an example. A
-    class that was given where an instance of it is meant is named as such.
-    """
+    """Return the value if it is of one of the given classes, which `what` describes."""
     if (optional and value is None) or isinstance(value, kinds):
         return value
     hint = ""
@@ -119,10 +100,7 @@ def check_instance(
 def check_numbers(
     name: str, values: Any, check: Callable[..., Any] = check_number, **limits: Any
 ) -> list:
-    """Return a sequence of at least one number as a list, each within the limits of `check`.
-
-    Raises ArgumentError, which names the number that is wrong by its index.
-    """
+    """Return a sequence of at least one number as a list, each within the limits of `check`."""
     listed = values.tolist() if hasattr(values, "tolist") else values
     if (
         isinstance(listed, (str, bytes))
@@ -134,10 +112,7 @@ def check_numbers(
 
 
 def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ...]:
-    """Return some of the given words, each once, in the order given.
-
-    One word need not be put into a list. Raises ArgumentError for a word that is not a choice.
-    """
+    """Return some of the given words, each once; one word need not be put into a list."""
     choices = list(choices)
     if isinstance(values, str):
         return (check_choice(name, values, choices),)
@@ -154,10 +129,7 @@ def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ..
 
 
 def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
-    """Return the name of a file or folder as a Path; None where that is allowed.
-
-    Raises ArgumentError for what is no name; nothing is looked up on the disk.
-    """
+    """Return the name of a file or folder as a Path; nothing is looked up on the disk."""
     if optional and value is None:
         return None
     if isinstance(value, (str, os.PathLike)) and str(value).strip() and "\0" not in str(value):
@@ -166,10 +138,7 @@ def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
 
 
 def check_seed(seed: Any) -> int:
-    """Return a whole number from 0 to 2^63 - 1, which every random generator in use accepts.
-
-    Raises ArgumentError for anything else.
-    """
+    """Return a whole number that every random generator in use accepts."""
     return check_count("seed", seed, at_least=0, at_most=2**63 - 1)
 
 

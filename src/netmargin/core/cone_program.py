@@ -25,9 +25,8 @@ def minimize(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimize x' quadratic x / 2 + cost . x subject to b - A x in a product of Clarabel's cones.
 
-    Returns x (n,) and the multipliers (m,), 0 where the solver has none. `tol` is that of the gap,
-    absolute and relative, and of feasibility; at the moment `deadline` of `time.monotonic` the
-    iterates are returned, an iteration late at most.
+    Returns x (n,) and the multipliers (m,), 0 where the solver has none; at the `deadline` of
+    `time.monotonic` the iterates, an iteration late at most.
     """
     settings = clarabel.DefaultSettings()
     settings.verbose = False

@@ -7,10 +7,7 @@ from .arguments import check_time_limit
 
 
 class Deadline:
-    """The moment at which a call must end, so many seconds from now; None for no limit.
-
-    Everything that the call makes use of gets the time that is left, not the limit anew.
-    """
+    """The moment at which a call must end, so many seconds from now; None for no limit."""
 
     def __init__(self, seconds: float | None):
         seconds = check_time_limit(seconds)

@@ -10,27 +10,16 @@ from ..errors import CheckpointError
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, before work whose results could not be kept without it.
-
-    Raises CheckpointError where no file can be written in it.
-    """
-    try:
+    """Make a folder in which files can be written, before work whose results need it."""
+    with explain_unwritable(path):
         path.mkdir(parents=True, exist_ok=True)
         # Read-only disks and missing permissions show only when a file is written.
         tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        raise CheckpointError(
-            f"Cannot write to the folder {path}: {error.strerror}. Free some space or choose a"
-            " writable folder."
-        ) from error
 
 
 @contextmanager
 def explain_unreadable(path: Path, what: str, *damage: type[Exception]) -> Iterator[None]:
-    """Raise CheckpointError where a file cannot be read in a block, or is damaged and so `what`.
-
-    damage : what the reader raises for other bytes.
-    """
+    """Raise CheckpointError where a file cannot be read, or raises `damage` and so is `what`."""
     try:
         yield
     except OSError as error:
@@ -59,10 +48,7 @@ def explain_unwritable(path: Path) -> Iterator[None]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`; whatever happens, the file is the old one or the new one.
-
-    Raises CheckpointError where it cannot be written.
-    """
+    """Replace `path` by `content`; whatever happens, the file is the old one or the new one."""
     # In the same folder, as a rename is atomic within one file system only; with the process id, as
     # two processes may write the same file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

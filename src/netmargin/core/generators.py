@@ -9,19 +9,21 @@ import numpy as np
 import torch
 
 GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+_GLOBAL = {
+    "torch": torch.default_generator,
+    "numpy": np.random.mtrand._rand,  # as scikit-learn reads it
+    "python": random._inst,  # type: ignore[attr-defined]
+}
 
 
 @contextmanager
 def undisturbed(own: Iterable[Any] = (), *, on_gpus: bool = False) -> Iterator[None]:
     """Put the global generators, and some of one's own, back after a block."""
-    saved = [(generator, read_state(generator)) for generator in own]
-    of_numpy, of_python = np.random.get_state(), random.getstate()
+    saved = [(generator, read_state(generator)) for generator in (*_GLOBAL.values(), *own)]
     try:
         with torch.random.fork_rng(None if on_gpus else []):
             yield
     finally:
-        np.random.set_state(of_numpy)
-        random.setstate(of_python)
         for generator, state in saved:
             set_state(generator, state)
 
@@ -40,21 +42,15 @@ def read_global_states() -> dict:
     """The states of the global generators, without arrays."""
     # Only where a GPU is in use: asking would begin to use it, which takes seconds and memory.
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return {
-        "torch": torch.get_rng_state(),
-        "cuda": cuda,
-        "numpy": _without_arrays(np.random.get_state(legacy=False)),
-        "python": random.getstate(),
-    }
+    return {"cuda": cuda} | {name: read_state(generator) for name, generator in _GLOBAL.items()}
 
 
 def set_global_states(states: dict) -> None:
     """Put the global generators into states that `read_global_states` gave."""
-    torch.set_rng_state(states["torch"])
     if states["cuda"]:
         torch.cuda.set_rng_state_all(states["cuda"])
-    np.random.set_state(states["numpy"])
-    random.setstate(states["python"])
+    for name, generator in _GLOBAL.items():
+        set_state(generator, states[name])
 
 
 def read_state(generator: Any) -> Any:
@@ -70,14 +66,12 @@ def read_state(generator: Any) -> Any:
 
 def set_state(generator: Any, state: Any) -> None:
     """Put one generator into a state that `read_state` gave."""
-    if isinstance(generator, torch.Generator):
-        generator.set_state(state)
-    elif isinstance(generator, np.random.Generator):
+    if isinstance(generator, np.random.Generator):
         generator.bit_generator.state = state
-    elif isinstance(generator, np.random.RandomState):
-        generator.set_state(state)
-    else:
+    elif isinstance(generator, random.Random):
         generator.setstate(state)
+    else:
+        generator.set_state(state)
 
 
 def _without_arrays(state: Any) -> Any:

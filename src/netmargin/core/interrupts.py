@@ -16,11 +16,7 @@ _POLL = 0.1
 
 @contextmanager
 def whole_or_interrupted() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end of the work where Ctrl-C came and was caught within it.
-
-    Solvers take Ctrl-C as a wish to return what they have, and the caller would not know that it
-    was asked to stop. An error that followed from what they had gives way to the KeyboardInterrupt.
-    """
+    """Raise KeyboardInterrupt at the end of work that caught Ctrl-C, as solvers do."""
     # Python delivers signals to the main thread, and lets no other one set a handler.
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,10 +41,7 @@ def whole_or_interrupted() -> Iterator[None]:
 
 
 def run_apart(program: Callable[[], T], stop: Callable[[], Any]) -> T:
-    """Run a compiled program in a thread, so that Ctrl-C is raised soon, and not at its end.
-
-    `stop` makes it end, which is waited for: what it has reached can be read then.
-    """
+    """Run a compiled program in a thread, so that Ctrl-C is raised once `stop` has ended it."""
     if threading.current_thread() is not threading.main_thread():  # where no signal arrives
         return program()
     with ThreadPoolExecutor(1) as thread:  # at whose end it is waited for
@@ -63,19 +56,15 @@ def run_apart(program: Callable[[], T], stop: Callable[[], Any]) -> T:
 
 
 class Termination:
-    """SIGTERM as Ctrl-C, for work that is saved when it is interrupted; a context manager.
+    """SIGTERM as Ctrl-C within `interrupting`, once, for work that is saved when interrupted.
 
-    Schedulers of clusters send it before they kill, and torchrun to the processes that are left
-    when one has died. Within `interrupting` it raises KeyboardInterrupt, once. What comes
-    elsewhere, while the work is prepared or saved, waits: until `interrupting`, or else until the
-    end, where the process is ended as if nobody had asked for this.
-    Where it is not `active`, as there is nothing to save, in other threads than the main one, and
-    where the caller has a handler of his own, nothing changes. `received` says whether it came.
+    What comes elsewhere within waits: until `interrupting`, or else until the end of the block,
+    where the process is ended. Where it is not `active`, outside of the main thread, or where the
+    caller has a handler, nothing changes. `received` says whether it came.
     """
 
     def __init__(self, active: bool):
-        self._active, self._armed, self.received = active, False, False
-        self._told = False
+        self._active, self._armed, self._told, self.received = active, False, False, False
 
     def __enter__(self) -> "Termination":
         # Python delivers signals to the main thread, and lets no other one set a handler.

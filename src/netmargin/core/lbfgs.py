@@ -13,10 +13,9 @@ copies of the parameters in memory.
 
 
 def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
-    """Minimize a differentiable loss in place, by L-BFGS with a strong Wolfe line search.
+    """Minimize a loss in place by L-BFGS with a strong Wolfe search; the least that was seen stays.
 
-    The parameters end as those of the least loss that was seen: the method can run into NaN once
-    rounding is all that is left to gain. An iteration takes about one evaluation of the loss.
+    The method can run into NaN once rounding is all that is left to gain.
     """
     # Both tolerances are 0: callers set the number of iterations, and want the last digits too.
     optimizer = torch.optim.LBFGS(

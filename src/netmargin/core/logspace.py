@@ -26,10 +26,7 @@ _LARGEST_EXPONENT = 709
 
 
 def as_float64(values) -> Tensor:
-    """Return `values` as a float64 tensor, which keeps its graph.
-
-    A tensor stays on its device, unless that has no float64: then it comes to the CPU.
-    """
+    """Return `values` as a float64 tensor with its graph, where its device has them."""
     if isinstance(values, Tensor):
         values = where_float64_is(values)
     device = values.device if isinstance(values, Tensor) else "cpu"
@@ -48,10 +45,7 @@ def log_softplus(z: Tensor) -> Tensor:
 
 
 def neg_log_expm1_exp(z: Tensor) -> Tensor:
-    """Return -log(exp(e^z) - 1), the margin at which the logistic loss equals e^z.
-
-    Accurate for every z, also around its zero at e^z = log 2.
-    """
+    """Return -log(exp(e^z) - 1), the margin of logistic loss e^z, accurate for every z."""
     # One formula for each range of z; clamped arguments keep those that torch.where discards from
     # overflowing.
     tail = -z - 0.5 * torch.exp(z)

@@ -42,10 +42,7 @@ class SolverData(Record):
 
     @property
     def size(self) -> float:
-        """The largest absolute coordinate, or 1 if all inputs are zero.
-
-        Dividing by it keeps squares from overflowing.
-        """
+        """The largest absolute coordinate, or 1; divided by it squares do not overflow."""
         return float(np.abs(self.Z).max()) or 1.0
 
     @property
@@ -72,10 +69,7 @@ class SolverData(Record):
             )
 
     def directions(self, neurons) -> np.ndarray:
-        """Return given neurons as unit rows, shape (k, D), without zero rows; none for None.
-
-        Raises DataError for another dimension, or neurons that are not finite.
-        """
+        """Return given neurons as unit rows, shape (k, D), without zero rows; none for None."""
         U = np.zeros((0, self.Z.shape[1])) if neurons is None else as_array(neurons, "neurons")
         if U.ndim != 2 or U.shape[1] != self.Z.shape[1]:
             raise DataError(
@@ -135,10 +129,7 @@ def check_sample_weight(weights, n: int, name: str = "sample_weight") -> np.ndar
 
 
 def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
-    """Check inputs at which a solution is evaluated, and return them with shape (N, dimension).
-
-    The last column is ones where the solution has a bias. Raises DataError.
-    """
+    """Checked inputs (N, dimension) of a solution, with a last column of ones for a bias."""
     X = as_array(X, "X")
     if X.ndim != 2 or X.shape[1] != dimension - bias:
         raise DataError(
@@ -149,10 +140,8 @@ def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
 
 
 def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lengths (n,) of the rows of A, and unit rows; rows of zeros stay zero.
-
-    Powers of 2, which round nothing, keep the squares of tiny and huge rows within float64.
-    """
+    """The lengths (n,) of the rows of A, and unit rows; rows of zeros stay zero."""
+    # Powers of 2, which round nothing, keep the squares of tiny and huge rows within float64.
     powers = floor_to_powers(np.abs(A).max(axis=1, initial=0.0))
     A = A / powers[:, None]
     lengths = np.linalg.norm(A, axis=1)
@@ -161,9 +150,7 @@ def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def floor_to_powers(sizes) -> np.ndarray:
-    """The powers of 2 up to these sizes >= 0, of any shape (1/2 for 0); dividing by them rounds
-    nothing.
-    """
+    """The powers of 2 up to sizes >= 0 (1/2 for 0); dividing by them rounds nothing."""
     return np.ldexp(1.0, np.frexp(sizes)[1] - 1)
 
 
@@ -179,9 +166,7 @@ def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:
 
 
 def check_kernel(K: np.ndarray, n: int) -> np.ndarray:
-    """The kernel matrix (n, n) of n samples, checked; where rounding leaves it asymmetric, the mean
-    of it and its transpose. Raises DataError.
-    """
+    """The kernel matrix (n, n) of n samples, checked, without the asymmetry of rounding."""
     if K.shape != (n, n):
         raise DataError(f"K must be the ({n}, {n}) kernel matrix of {n} samples; got {K.shape}")
     if np.array_equal(K, K.T):  # rows and squares are those of one matrix

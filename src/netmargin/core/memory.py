@@ -29,11 +29,7 @@ def is_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def advise_on_memory(samples: int) -> Iterator[None]:
-    """Raise OutOfMemoryError, with a smaller number of samples to try, where memory runs out.
-
-    `samples` are at work, by the caller's `batch_size`. Where these are nested, the message names
-    the smallest number.
-    """
+    """Raise OutOfMemoryError, with fewer than these `samples` to try, where memory runs out."""
     try:
         yield
     except Exception as error:
@@ -46,19 +42,14 @@ def advise_on_memory(samples: int) -> Iterator[None]:
 
 def describe_shortage(error: BaseException, samples: int) -> OutOfMemoryError:
     """The error to raise for one of torch, raised while so many samples were at work."""
-    if samples > 1:
+    what = f"{samples} samples" if samples > 1 else "a single sample"
+    advice = (
         # A quarter: whoever has just run out of memory wants the next try to succeed.
-        what, advice = (
-            f"{samples} samples",
-            f"Try batch_size={max(samples // 4, 1)} (that of the DataLoader, where batches come"
-            " from one); give a function without batch_size fewer samples.",
-        )
-    else:
-        what, advice = (
-            "a single sample",
-            "No batch is smaller: use a device with more memory, a shorter floating type, or a"
-            " smaller net.",
-        )
+        f"Try batch_size={max(samples // 4, 1)} (that of the DataLoader, where batches come from"
+        " one); give a function without batch_size fewer samples."
+        if samples > 1
+        else "No batch is smaller: use more memory, a shorter floating type or a smaller net."
+    )
     said = OutOfMemoryError(
         f"The memory does not suffice for {what} at once ({shorten(error)}). {advice}"
     )
@@ -74,12 +65,7 @@ def shorten(error: BaseException) -> str:
 
 
 def read_free_memory() -> int | None:
-    """The bytes that this process may still take; None where the system does not say (it is read
-    from the files of Linux).
-
-    The least of what the machine, the container and the limit of this process's addresses
-    (`ulimit -v`) have left; what a container holds as a cache of files counts as free.
-    """
+    """The bytes that machine, container and `ulimit -v` leave; None where Linux is not asked."""
     try:
         import resource  # which Windows lacks
 
@@ -100,9 +86,7 @@ def read_free_memory() -> int | None:
 
 
 def require_memory(needed: float, what: str, remedy: str) -> None:
-    """Raise DataError where less than `needed` bytes are free: better than a process that the
-    system kills after minutes. The message says `what` needs them and a `remedy`.
-    """
+    """Raise DataError where less than `needed` bytes, which `what` takes, are free."""
     free = read_free_memory()
     if free is not None and needed > free:
         raise DataError(

@@ -19,11 +19,7 @@ class WorkerKilledError(NetmarginError):
 
 
 def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iterator[Any]:
-    """Run `count` joblib.delayed tasks, and give the result of each as soon as it is there.
-
-    jobs : the number of processes; None: as `joblib.parallel_config` says, or one for each core.
-    Raises WorkerKilledError where a process was killed, ArgumentError for threads.
-    """
+    """Run `count` joblib.delayed tasks, and give the result of each as soon as it is there."""
     backend, configured = get_active_backend()
     _require_processes(backend)
     if jobs is None and configured is None and type(backend).__name__ == "LokyBackend":
@@ -43,16 +39,13 @@ def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iter
         if type(error).__name__ != "KilledWorker":
             raise
         raise WorkerKilledError(
-            f"several workers died of one task ({error}), most likely because it needs more memory"
-            " than they have"
+            f"several workers died of one task ({error}), most likely for lack of memory"
         ) from None
 
 
 def _run_whole(function: Callable, given: tuple, named: dict) -> Any:
-    """Run a task, and what it would share with others in the same process, one after the other.
-
-    A worker of Dask whose task waits for others would begin another one meanwhile, and that one
-    seed torch's generator, from which the first one goes on to draw.
+    """Run a task whole: a worker of Dask that waits for its parts would begin another one, and that
+    one seed torch's generator, from which the first one goes on to draw.
     """
     with parallel_config(backend="sequential"):
         return function(*given, **named)
@@ -60,10 +53,7 @@ def _run_whole(function: Callable, given: tuple, named: dict) -> Any:
 
 @contextmanager
 def on_cluster(address: str | None) -> Iterator[None]:
-    """Let `run_side_by_side` give its tasks to the workers of a Dask scheduler; None: no change.
-
-    Raises MissingLibraryError without Dask, NetmarginError where no scheduler answers.
-    """
+    """Let `run_side_by_side` give its tasks to a Dask scheduler; None: no change."""
     if address is None:
         yield
         return
@@ -72,7 +62,7 @@ def on_cluster(address: str | None) -> Iterator[None]:
         from joblib._dask import DaskDistributedBackend
     except ImportError:
         raise MissingLibraryError(
-            "--cluster needs Dask. Install it: pip install 'netmargin[cluster]'"
+            "--cluster needs Dask: pip install 'netmargin[cluster]'"
         ) from None
 
     class Workers(DaskDistributedBackend):
@@ -96,8 +86,7 @@ def _require_processes(backend: Any) -> None:
     """Raise ArgumentError where tasks would run in threads of one process."""
     if type(backend).__name__ == "ThreadingBackend":
         raise ArgumentError(
-            "joblib.parallel_config(backend='threading') would let several tasks draw from torch's"
-            " one random generator. Use processes: backend='loky'."
+            "Threads would draw from torch's one random generator. Use processes: backend='loky'."
         )
     # Of Dask, which need not be installed.
     if (client := getattr(backend, "client", None)) is not None:
@@ -105,6 +94,5 @@ def _require_processes(backend: Any) -> None:
         if several:
             raise ArgumentError(
                 f"The worker {several[0]} runs several threads, which would draw from torch's one"
-                " random generator. Start workers with one each, and more of them:"
-                " dask worker ADDRESS --nthreads 1 --nworkers 4"
+                " random generator. Start: dask worker ADDRESS --nthreads 1 --nworkers 4"
             )

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 _LOG_EVERY_SECONDS = 10.0
@@ -42,10 +43,7 @@ class Progress:
             self._bar.stop()
 
     def draw(self, done: float, left: float | None, line: str, aside: str = "") -> None:
-        """Show a line, the time left by the pace so far, and on a terminal the `aside`.
-
-        `done` and `left` are amounts of work in one unit; None where the latter is not known.
-        """
+        """Show a line, and the time left by amounts of work done and left, where known."""
         if not self._shown:
             return
         now = time.monotonic()
@@ -53,7 +51,7 @@ class Progress:
             self._first = done
         if left is not None and done > self._first:
             pace = (now - self._started) / (done - self._first)
-            line += f"  {_format_duration(pace * max(left, 0))} left"
+            line += f"  {timedelta(seconds=int(pace * max(left, 0)))} left"
         if self._bar is not None:
             total = None if left is None else done + max(left, 0)
             self._bar.update(self._task, completed=done, total=total, line=line + aside)
@@ -80,10 +78,3 @@ def drop_output(stream: Any) -> None:
     """Drop what is still to be written, or the interpreter would try once more, and fail."""
     with suppress(OSError, ValueError, AttributeError):  # not all streams have a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _format_duration(seconds: float) -> str:
-    """The duration as hours:minutes:seconds."""
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"

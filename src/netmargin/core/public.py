@@ -17,9 +17,7 @@ Function = TypeVar("Function", bound=Callable)
 
 
 def guard(package: dict[str, Any]) -> None:
-    """Guard the functions, and the methods of the classes, that a package lists, in its globals and
-    in the modules that they were defined in.
-    """
+    """Guard the functions, and methods of classes, that a package lists, where they are defined."""
     for name in package["__all__"]:
         found = package.get(name)  # what is loaded when it is used is guarded in its own module
         if inspect.isfunction(found):
@@ -33,9 +31,7 @@ def guard(package: dict[str, Any]) -> None:
 
 
 def guarded(function: Function) -> Function:
-    """The function, which `np.seterr(all="raise")` of its caller does not end where a number
-    underflows, and which raises OutOfMemoryError for a MemoryError of numpy or torch.
-    """
+    """The function, whatever np.seterr says of underflow, with OutOfMemoryError in words."""
 
     @wraps(function)
     def call(*given: Any, **named: Any) -> Any:

@@ -87,12 +87,7 @@ class Table:
 
 
 def short_repr(record: Any, *names: str) -> str:
-    """One line of at most 300 characters about a record, for its `__repr__`.
-
-    It shows the attributes that are named, the important ones first, or all public fields that are
-    numbers, words or None. Arrays and lists show their shape or length; what does not fit is left
-    out.
-    """
+    """A line of the attributes that are named, or of all fields that a line can show."""
     shown = names or [
         field.name for field in dataclasses.fields(record) if not field.name.startswith("_")
     ]
@@ -148,11 +143,7 @@ def printable(name: str) -> str:
 
 
 def number(value: float | None, rounding: str = ROUND_HALF_EVEN) -> str:
-    """A number with four digits as tables show it, a dash for none.
-
-    What is proved is rounded away from what is not: lower bounds with `decimal.ROUND_FLOOR`, upper
-    ones with `decimal.ROUND_CEILING`.
-    """
+    """A number with four digits as tables show it, rounded away from what is not proved."""
     if value is None:
         return "–"
     if value and math.isfinite(value):

@@ -37,16 +37,7 @@ _named: dict[str, tuple[Any, Callable[[str], Any]]] = {}
 
 
 class Record:
-    """A base of dataclasses that can be saved as a file, and loaded by `netmargin.load`.
-
-    Examples
-    --------
-    >>> import tempfile, netmargin as nm
-    >>> history = nm.History([{"epoch": 0, "q_min": 0.1 + 0.2}], "ran 1 epoch")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nm.load(history.save(f"{folder}/history.pt")) == history
-    True
-    """
+    """A base of dataclasses that can be saved as a file, and loaded by `netmargin.load`."""
 
     _shown: ClassVar[tuple[str, ...]] = ()
     """What `repr` shows, the important names first; () are all fields, as of `short_repr`."""
@@ -83,24 +74,10 @@ class Record:
         return Table(repr(self), ())
 
     def save(self, path: str | Path) -> Path:
-        """Write this record to a file, whole or not at all.
+        """Write this record to a file, which `netmargin.load` reads; return its path.
 
-        Parameters
-        ----------
-        path : str or Path
-            The file to write; folders are made as needed, an older file is replaced.
-
-        Returns
-        -------
-        Path
-            The file, for `netmargin.load`.
-
-        Raises
-        ------
-        ArgumentError
-            It holds something that no file can hold, such as a loss of your own.
-        CheckpointError
-            The file cannot be written.
+        The file at `path` is replaced whole or not at all, and folders are made as needed. Raises
+        ArgumentError for what no file can hold, such as a loss of your own, else CheckpointError.
         """
         file: Path = check_path("path", path)
         buffer = io.BytesIO()
@@ -160,10 +137,7 @@ def load(path: str | Path) -> Any:
 
 
 def save_by_name(kind: Any, find: Callable[[str], Any]) -> None:
-    """Let the objects of a class, which hold functions, be saved by their `name`.
-
-    `find` returns the object of a name, or None where no name tells the whole object.
-    """
+    """Let objects of a class be saved by their `name`; `find` returns one by it, or None."""
     _named[_key_of(kind)] = (kind, find)
 
 

@@ -20,20 +20,14 @@ _QUANTIZED = (
     "torchao",
 )
 """Packages whose modules hold integer weights, which are no parameters."""
-_HOLDERS = ("_parameters", "_buffers")
 _INSTEAD_OF_SHARDS = (
-    "Give every process the whole net: split_samples divides the samples, and norms and derivatives"
-    " take all weights. torch.distributed.checkpoint.state_dict.get_model_state_dict with"
-    " full_state_dict=True gives them."
+    "Give every process the whole net: torch.distributed.checkpoint.state_dict.get_model_state_dict"
+    " with full_state_dict=True gives its weights, and split_samples divides the samples."
 )
 
 
 def check_model(model: Any) -> nn.Module:
-    """The module that the caller gave, freed of `DataParallel` and its kin: not a copy. It leaves
-    inference mode, if it was made in it.
-
-    Raises ModelError if it is none, or one whose operations or weights cannot be followed.
-    """
+    """The module that the caller gave, freed of `DataParallel` and its kin. Raises ModelError."""
     model = unwrap(model)
     if not isinstance(model, nn.Module):
         raise ModelError(f"The model must be a torch.nn.Module; {_describe_other_thing(model)}")
@@ -51,30 +45,26 @@ def check_model(model: Any) -> nn.Module:
             )
         if parameter.is_complex():
             raise ModelError(
-                f"Complex: parameter {name!r} is of type {parameter.dtype}, and norms, orders and"
-                " gradients here are those of real weights. Hold its real and imaginary part in one"
+                f"Complex: parameter {name!r} is of type {parameter.dtype}. Hold both parts in one"
                 " real parameter of shape (..., 2), and use torch.view_as_complex in forward."
             )
         if not parameter.is_floating_point():
             raise ModelError(
-                f"Integer: parameter {name!r} is of type {parameter.dtype}, in which nothing can be"
-                " scaled or moved a little. Give the float model that it was made from."
+                f"Integer: parameter {name!r} is of type {parameter.dtype}. Give the float model"
+                " that it was made from."
             )
     _leave_inference_mode(model)
     return model
 
 
 def _leave_inference_mode(model: nn.Module) -> None:
-    """Put ordinary tensors of the same values in place of weights and buffers that were made under
-    torch.inference_mode, of which nothing can be differentiated or trained.
-    """
+    """Put ordinary tensors in place of those of inference mode, which nothing can train."""
     made: dict[int, Any] = {}
-    held: list[dict[str, Any]] = [vars(m)[where] for m in model.modules() for where in _HOLDERS]
     with torch.inference_mode(False):
-        for own, name in [(kept, name) for kept in held for name in kept]:
-            old = own[name]
-            if old is not None and not is_lazy(old) and old.is_inference():
-                own[name] = copy.deepcopy(old, made)  # a tied one once
+        for own in (held for m in model.modules() for held in (m._parameters, m._buffers)):
+            for name, old in own.items():
+                if old is not None and not is_lazy(old) and old.is_inference():
+                    own[name] = copy.deepcopy(old, made)  # type: ignore[assignment]  # tied: once
 
 
 def require_shapes(model: nn.Module) -> nn.Module:
@@ -85,17 +75,14 @@ def require_shapes(model: nn.Module) -> nn.Module:
         )
     if any(parameter.is_meta for parameter in model.parameters()):
         raise ModelError(
-            "The model's parameters live on the 'meta' device. Materialize them first, with"
+            "The model's parameters live on the 'meta' device. Materialize them first:"
             " model.to_empty(...)."
         )
     return model
 
 
 def unwrap(model: Any) -> Any:
-    """The module inside `DataParallel`, `DistributedDataParallel` and `torch.compile`.
-
-    Anything else is returned as it is, whether a module or not.
-    """
+    """The module inside `DataParallel` and its kin and `torch.compile`; others as they are."""
     while True:
         if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
             model = model.module
@@ -111,14 +98,13 @@ def _why_no_module(module: nn.Module, where: str) -> str:
     kind = type(module).__name__
     if isinstance(module, torch.jit.ScriptModule):
         return (
-            f"TorchScript: {where} was scripted or traced, and its operations cannot be followed"
-            " any more. Give the Python module that it was made from, with the same weights"
-            " (load_state_dict)."
+            f"TorchScript: {where} was scripted or traced. Give the Python module that it was made"
+            " from, with the same weights (load_state_dict)."
         )
     if type(module).__module__.startswith(_QUANTIZED):
         return (
-            f"Quantized: the weights of {where} ({kind}) are integers, and no parameters. Give the"
-            " float model that it was made from."
+            f"Quantized: the weights of {where} ({kind}) are integers. Give the float model that it"
+            " was made from."
         )
     if isinstance(module, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
         return f"Parallel: {where} is a {kind}. Put the module that it holds in its place."
@@ -145,10 +131,9 @@ def _describe_other_thing(given: Any) -> str:
     # Estimators are known by their methods, without an import of scikit-learn.
     if hasattr(given, "get_params") and hasattr(given, "fit"):
         return (
-            f"got the scikit-learn estimator {kind}. Copy coef_ and intercept_ of a fitted linear"
-            " one into a torch.nn.Linear(..., dtype=torch.float64). For the largest margin of"
-            " linear, kernel and two-layer classifiers use netmargin.estimators, whose margin_ it"
-            " is."
+            f"got the scikit-learn estimator {kind}. Copy coef_ and intercept_ of a linear one into"
+            " a torch.nn.Linear(..., dtype=torch.float64). Those of netmargin.estimators have the"
+            " largest margin as margin_."
         )
     if hasattr(given, "shape") or isinstance(
         given, (torch.utils.data.DataLoader, tuple, list, Mapping)

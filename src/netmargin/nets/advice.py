@@ -17,40 +17,32 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
     (
         r"indices.*scalar types|for embedding",
         DataError,
-        "The model looks up embeddings, which takes whole numbers: give the tokens as integers,"
-        " X.long(). Integer inputs stay integers.",
+        "Embeddings take whole numbers: give the tokens as integers, X.long().",
     ),
     (
         r"index out of range in self|index .* out of bounds",
         DataError,
-        "The model looks up an entry that its table does not have: compare the largest input with"
-        " num_embeddings.",
+        "A table lacks the entry: compare the largest input with num_embeddings.",
     ),
     (
         r"numpy|doesn't have storage|\.tolist\(\)",
         ModelError,
-        "Its forward leaves torch, for numpy or Python numbers, where no derivative follows. Write"
-        " it with torch operations only.",
+        "Its forward leaves torch for numpy or Python numbers. Write it with torch alone.",
     ),
     (
         r"derivative for .* is not implemented|inference tensor",
         ModelError,
-        "Its forward has an operation without a derivative, or works under torch.inference_mode():"
-        " the scores carry no gradient in its inputs. Take other operations, and leave the mode.",
+        "The scores carry no gradient in its inputs: take operations with a derivative, and leave"
+        " torch.inference_mode().",
     ),
     (
-        r"missing \d+ required|takes \d+ positional|unexpected keyword",
+        r"missing \d+ required|takes \d+ positional|unexpected keyword|string indices"
+        r"|indices must be integers|only integers, slices|too many indices|not a mapping"
+        r"|new\(\): invalid data type 'str'",
         ModelError,
-        "netmargin calls model(x) with one tensor. Wrap it: class OneInput(torch.nn.Module), whose"
-        " forward(self, x) calls the net with its other inputs, or give all inputs by name,"
-        ' X = {"x": ..., "mask": ...}.',
-    ),
-    (
-        r"string indices|indices must be integers|only integers, slices|too many indices"
-        r"|new\(\): invalid data type 'str'|not a mapping",
-        ModelError,
-        "Its forward may expect a dict or several tensors; netmargin calls model(x) with one"
-        " tensor. Wrap it: class OneInput(torch.nn.Module), whose forward(self, x) makes the dict.",
+        "Its forward may expect a dict or several inputs; netmargin calls model(x) with one tensor."
+        " Wrap it: class OneInput(torch.nn.Module), whose forward(self, x) calls the net with the"
+        ' others, or give all inputs by name, X = {"x": ..., "mask": ...}.',
     ),
     (
         r"got:? (float|double|c10::\w+|Half|BFloat16) (!=|and) (float|double|c10::\w+|Half)",
@@ -61,20 +53,17 @@ _CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
     (
         r"same device|on cpu.*cuda|cuda.*cpu",
         ModelError,
-        "Part of the model lies on another device than its parameters: register its tensors as"
-        " buffers, and call model.to(device).",
+        "Part of it is on another device: register tensors as buffers, and call model.to(device).",
     ),
     (
         r"stateless API",
         ModelError,
-        "A module inside is scripted or parallel. Put the Python module that it was made from in"
-        " its place.",
+        "A module inside is scripted or parallel. Put the Python module in its place.",
     ),
     (
         r"SyncBatchNorm expected",
         ModelError,
-        "In training mode SyncBatchNorm runs on GPUs only. Call model.eval() where the net is not"
-        " trained; to train on a CPU put nn.BatchNorm1d or 2d in its place.",
+        "On a CPU call model.eval(), or put nn.BatchNorm1d or 2d in its place.",
     ),
     (
         r"more than 1 value per channel",
@@ -88,10 +77,7 @@ STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a Da
 
 @contextmanager
 def explain_forward_errors(x: Any) -> Iterator[None]:
-    """Turn what a forward pass on x raises into a DataError or a ModelError that says what to do.
-
-    Errors of netmargin pass as they are.
-    """
+    """Turn what a forward pass on x raises into an error of ours that says what to do."""
     try:
         yield
     except NetmarginError:

@@ -16,11 +16,7 @@ from .whole_tensors import are_finite
 
 @dataclass(frozen=True)
 class Arrays:
-    """A whole data set in memory, checked: finite inputs and labels that are whole numbers.
-
-    X is a tensor (N, ...) or `NamedInputs` of N rows, of the type and on the device that it was
-    given; y is a tensor (N,).
-    """
+    """A whole data set, checked: X (N, ...) or `NamedInputs`, as it was given, and y (N,)."""
 
     X: Any
     y: Tensor
@@ -50,13 +46,11 @@ def read_tensor(values, name: str) -> Tensor:
             raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
     if tensor.is_complex():
         raise DataError(
-            f"{name} holds complex numbers; netmargin needs real ones. Pass its real part, or both"
-            " parts side by side."
+            f"{name} holds complex numbers. Pass its real part, or both parts side by side."
         )
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise DataError(
-            f"{name} is a sparse or quantized tensor. Pass an ordinary one: {name}.to_dense() or"
-            f" {name}.dequantize()."
+            f"{name} is a sparse or quantized tensor. Pass {name}.to_dense() or .dequantize()."
         )
     # Few operations of torch take unsigned integers of more than a byte.
     return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
@@ -85,19 +79,11 @@ def _as_numpy(values, name: str):
     try:
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
-        columns = (
-            [
-                str(column)
-                for column, kind in getattr(values, "dtypes", {}).items()
-                if str(kind) in ("object", "str", "string", "category")
-            ]
-            if values.ndim == 2
-            else [str(getattr(values, "name", None))]
-        )
+        kinds = values.dtypes.items() if values.ndim == 2 else [(values.name, "object")]
+        text = [str(c) for c, kind in kinds if str(kind) in ("object", "str", "string", "category")]
         raise DataError(
-            f"{name} holds text in {', '.join(map(repr, columns[:6]))}. Encode classes as"
-            " numbers, pandas.factorize(column)[0], and features as columns of numbers,"
-            " pandas.get_dummies(frame)."
+            f"{name} holds text in {', '.join(map(repr, text[:6]))}. Encode classes as numbers,"
+            " pandas.factorize(column)[0], and features as columns, pandas.get_dummies(frame)."
         ) from None
 
 
@@ -118,8 +104,7 @@ def check_batch(X: Any, y: Tensor, where: str) -> None:
         )
     if y.is_meta:
         raise DataError(
-            f"{where}: the labels live on the 'meta' device, which holds no numbers. Load them onto"
-            " a real device."
+            f"{where}: the labels live on the 'meta' device. Load them onto a real device."
         )
     if y.is_floating_point() and not bool((y == y.round()).all()):
         raise DataError(
@@ -144,10 +129,7 @@ def _check_inputs(X: Any, name: str, where: str) -> None:
             f"{where}{name} holds no samples (shape {tuple(X.shape)}). Pass at least one sample."
         )
     if X.is_meta:
-        raise DataError(
-            f"{where}{name} lives on the 'meta' device, which holds no numbers. Load it onto a real"
-            " device."
-        )
+        raise DataError(f"{where}{name} lives on the 'meta' device. Load it onto a real device.")
     if X.is_floating_point() and not are_finite(X):
         bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
         raise DataError(

@@ -18,19 +18,13 @@ _TO_FLOATING = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
 
 
 def let_casts_follow(twin: nn.Module) -> None:
-    """Let the casts of a copy follow the type of its parameters wherever it is called.
-
-    Nets of torch's own layers cast nothing, and are left alone: watching costs some microseconds
-    for each operation.
-    """
+    """Let the casts of a copy go to the type of its parameters wherever it is called."""
     if any(_may_cast(module) for module in twin.modules()):
         vars(twin)[_MARK] = True
 
 
 def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractContextManager:
-    """A context for a forward pass of a net: where the net, or what it wraps, is a copy whose casts
-    follow, they go to a type, that of the parameters by default.
-    """
+    """A context for a pass of a net in which casts go to a type where it is such a copy."""
     wrapped = getattr(net, "_modules", {}).values()
     if not any(_MARK in vars(part) for part in (net, *wrapped) if isinstance(part, nn.Module)):
         return nullcontext()

@@ -36,10 +36,7 @@ def require_trained_weights(model: nn.Module, lacking: str) -> None:
 
 
 def hold_frozen_weights(twin: nn.Module, lacking: str) -> list[str]:
-    """Make frozen parameters of a copy buffers: theta is what is trained, in all that follows.
-
-    Returns their names. Raises what `require_trained_weights` raises.
-    """
+    """Make frozen parameters of a copy buffers: theta is what is trained; return their names."""
     require_trained_weights(twin, lacking)
     frozen = [name for name, p in twin.named_parameters() if not p.requires_grad]
     for module in twin.modules():

@@ -19,11 +19,7 @@ from .model import device_and_dtype
 from .named_inputs import LABELS, NamedInputs, join_rows, map_tensors, simplify
 from .named_scores import name_scores
 from .row_order import in_order, require_same_order
-from .score_outputs import (
-    Choice as Choice,
-    OutputsError,
-    hear_outputs,
-)
+from .score_outputs import Choice as Choice, OutputsError, hear_outputs
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -39,11 +35,7 @@ _within_another: ContextVar[bool] = ContextVar("within_another", default=False)
 
 
 def takes_data(function: Function) -> Function:
-    """Let a public function say how to pass samples, where inputs and labels come one by one; and
-    read the scores that its argument `scores` names, or that labels decide on.
-
-    Records that it returns say which output of the net was read, where there were several.
-    """
+    """Let a public function take inputs and labels as one pair, and read the right scores."""
     signature = inspect.signature(function)
     kinds = signature.parameters.values()
     places = [p.name for p in kinds if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -105,12 +97,7 @@ def _first_labels(data: Any) -> Tensor | None:
 def open_model_and_data(
     model: Any, data: Data, *, shuffled: bool = False
 ) -> tuple[nn.Module, Arrays | Iterable]:
-    """A net, unwrapped and checked, and its data, which `batches` reads.
-
-    A loader that shuffles is read in the order of its data set, unless it is to be `shuffled`.
-    Every public function that takes a net and data reads them by this one or by
-    `read_model_and_data`. Raises ModelError and DataError.
-    """
+    """A net, checked, and its data for `batches`, in order unless they are to be `shuffled`."""
     model = check_model(model)
     return model, open_data(data, model, shuffled=shuffled)
 
@@ -133,10 +120,7 @@ def open_model_and_inputs(model: Any, x: Any) -> tuple[nn.Module, Any]:
 def open_data(
     data: Data, model: nn.Module | None = None, *, shuffled: bool = False
 ) -> Arrays | Iterable:
-    """Data in memory as checked `Arrays`, or the iterable of batches, of a kind that can be read.
-
-    Raises DataError for samples and labels that cannot be used, and for what holds no data.
-    """
+    """Data in memory as checked `Arrays`, or the iterable of batches. Raises DataError."""
     if isinstance(data, Arrays):
         return data
     samples: Any = _collate(data) if _are_samples(data) else data  # type: ignore[arg-type]
@@ -161,11 +145,9 @@ def open_data(
 def batches(
     data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False
 ) -> Iterator[tuple[Any, Tensor]]:
-    """Yield batches (x, y): x a tensor or `NamedInputs` on the model's device, y as it is.
+    """Yield batches (x, y): x on the model's device, and of its type if floating, y as it is.
 
-    Floating inputs are of the model's type, integers stay integers; both may be views of the
-    caller's data. Shuffling draws from torch's global generator. An iterable keeps its own batches
-    and order.
+    Both may be views of the caller's data. An iterable keeps its own batches and order.
     """
     batch_size = check_count("batch_size", batch_size)
     device, dtype = device_and_dtype(model)
@@ -182,11 +164,7 @@ def batches(
 
 
 def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
-    """All data in memory as checked tensors, the batches of an iterable joined.
-
-    Raises DataError for data that cannot be used, batches of different shapes, and samples that
-    come in another order at each pass.
-    """
+    """All data in memory as checked tensors, the batches of an iterable joined."""
     samples = open_data(data, model)
     if isinstance(samples, Arrays):
         return samples
@@ -197,25 +175,21 @@ def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
 
 
 def _read_batches(data: Iterable, *, once: bool = False) -> Iterator[tuple[Any, Tensor]]:
-    """Yield the batches of an iterable as checked pairs (x, y), on their own device.
-
-    once : whether there may be none, as it may be an iterable of one pass that was read.
-    """
+    """Yield the checked batches of an iterable; read `once`, there may be none any more."""
     names = None
     for index, batch in enumerate(data):
         x, y = _read_pair(batch, f"batch {index}", "x")
         own = tuple(x.parts) if isinstance(x, NamedInputs) else ()
         if names is not None and own != names:
             raise DataError(
-                f"Batch {index} has the inputs {', '.join(own)}, earlier ones have"
-                f" {', '.join(names)}. Give every batch the same."
+                f"Batch {index} has the inputs {', '.join(own)}, earlier ones {', '.join(names)}."
             )
         names = own
         yield x, y
     if names is None and not once:
         raise DataError(
             "The iterable of batches yielded nothing. A generator can be read only once: pass a"
-            " list or a DataLoader, and check that its dataset is not empty."
+            " list or a DataLoader, whose dataset is not empty."
         )
 
 
@@ -229,8 +203,7 @@ def _read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
             keys = ", ".join(repr(str(key)) for key in list(batch)[:6])
             raise DataError(
                 f"{title} is a {type(batch).__name__} with the keys {keys}, none of which is for"
-                f" labels. Call that one {LABELS[0]!r}, or give the pair (inputs, y) with the dict"
-                " first."
+                f" labels. Call that one {LABELS[0]!r}, or give the pair (inputs, y)."
             )
         batch = {key: value for key, value in batch.items() if key != label}, batch[label]
     if not isinstance(batch, (tuple, list)) or len(batch) != 2:

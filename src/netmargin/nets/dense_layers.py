@@ -4,10 +4,12 @@ record their inputs and let a gradient be taken in their outputs.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from .model import call_net
 
@@ -21,10 +23,7 @@ smaller ones the rows of a matrix cost no more, and are multiplied in one produc
 def shift_outputs(
     twin: nn.Module, added: dict[str, Tensor], incoming: dict[str, Tensor]
 ) -> Iterator[None]:
-    """Within, add zeros to the output of each named dense layer, and put its input in `incoming`.
-
-    A gradient in the zeros is one in the output of the layer.
-    """
+    """Add zeros to the outputs of dense layers within, and put their inputs in `incoming`."""
 
     def hook(name: str) -> Callable:
         def shift(module, inputs, output):
@@ -43,13 +42,8 @@ def shift_outputs(
 
 
 def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str, ...]:
-    """The names of the nn.Linear layers whose gradients are outer products.
-
-    They are run once per sample, on one vector, and their parameters are used nowhere else: the net
-    is run on one sample x to see that. `names` are those of the parameters to differentiate in.
-    """
-    calls: dict[str, list[int]] = {}
-    handles = []
+    """The nn.Linear layers that are run on one vector of a sample x, with weights of their own."""
+    calls: dict[nn.Module, list[int]] = {}
     candidates = {
         name: module
         for name, module in twin.named_modules()
@@ -59,14 +53,11 @@ def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str,
         and module.weight.numel() > _WORTH_FACTORING * sum(module.weight.shape)
     }
 
-    def record_rows(name: str) -> Callable:
+    def record_rows(module: Any, inputs: tuple, output: Tensor) -> None:
         # One row for each vector that the layer is applied to: tokens or patches give several.
-        return lambda module, inputs, output: calls.setdefault(name, []).append(
-            output.numel() // module.out_features
-        )
+        calls.setdefault(module, []).append(output.numel() // module.out_features)
 
-    for name, module in candidates.items():
-        handles.append(module.register_forward_hook(record_rows(name)))
+    handles = [module.register_forward_hook(record_rows) for module in candidates.values()]
     try:
         with torch.no_grad(), _Uses() as uses:
             call_net(twin, x)
@@ -76,7 +67,7 @@ def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str,
     return tuple(
         name
         for name, module in candidates.items()
-        if calls.get(name) == [1] and all(uses.of(p) == 1 for p in module.parameters())
+        if calls.get(module) == [1] and all(uses.of(p) == 1 for p in module.parameters())
     )
 
 
@@ -92,12 +83,7 @@ class _Uses(TorchFunctionMode):
         return self._counts.get(id(tensor), 0)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        # Tensors may stand in lists, as in torch.cat: arguments are searched to any depth.
-        waiting = [*args, *(kwargs or {}).values()]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, (list, tuple)):
-                waiting.extend(item)
-            elif isinstance(item, Tensor):
+        for item in tree_leaves((args, kwargs)):
+            if isinstance(item, Tensor):
                 self._counts[id(item)] = self.of(item) + 1
         return func(*args, **(kwargs or {}))

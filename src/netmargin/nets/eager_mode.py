@@ -4,10 +4,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class EagerMode(TorchDispatchMode):
-    """A dispatch mode that does not import torch.compile, which takes 2 s, at its first operation.
-
-    It never meets compiled code.
-    """
+    """A dispatch mode that does not import torch.compile, which takes 2 s, when it begins."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

@@ -26,9 +26,7 @@ _ALONE = 4
 batch, attention and the like change them all, or all but one.
 """
 _ROUNDING_UNITS = 1e3
-"""Two evaluations may differ by this many units of rounding: on a GPU sums are not always added in
-the same order.
-"""
+"""Two evaluations may differ by this many units of rounding, as sums on a GPU may."""
 _SUSPECTED = 1e-5
 """Relative difference of a sample alone and in its batch, 80 units of float32, from which on it is
 computed again in float64: convolutions of one sample and of many stay below it.
@@ -55,12 +53,7 @@ class _Watched(EagerMode):
 
 
 def find_faults(model: nn.Module, x: Any, *, weights: bool = True) -> str:
-    """What makes numbers of single samples of a net meaningless, in evaluation mode, or ''.
-
-    It is seen on a few samples of the batch x. Those of inputs alone do not ask for the model's
-    `weights`. The state of torch's random generators is left as it was. Raises what `scores`
-    raises, and NonFiniteOutputError for NaN.
-    """
+    """What makes numbers of single samples of a net meaningless, seen on a few of x, or ''."""
     x, watched = x[:SAMPLES], _Watched()
     with torch.no_grad(), torch.random.fork_rng():
         with watched:
@@ -75,8 +68,8 @@ def find_faults(model: nn.Module, x: Any, *, weights: bool = True) -> str:
             return (
                 "The model is noisy: two evaluations of the same inputs in evaluation mode differ"
                 f" by {noise:.2g} in outputs of size {size:.2g}, and numbers are those of single"
-                " draws. Switch the noise off in evaluation: nn.Dropout instead of a dropout"
-                " function, `if self.training:` around noise."
+                " draws. Put nn.Dropout in place of a dropout function, `if self.training:` around"
+                " noise."
             )
         rows = len(x) if watched.decides else min(len(x), _ALONE)
         spread = torch.linspace(0, len(x) - 1, rows, device="cpu").long().tolist()
@@ -107,18 +100,13 @@ def describe_strange(model: nn.Module, weights: Any) -> str:
     return (
         "The model, or a copy of it, computes with weights that are none of its parameters"
         f" ({len(strange)}, the first of shape {strange[0]}): layers in a Python list or dict,"
-        " outside of it, or held by a function (a lambda with self, a forward set by hand). They"
-        " count in no norm and no order, and are not saved. Put layers into nn.ModuleList or"
-        " nn.ModuleDict, tensors into nn.Parameter, functions into methods."
+        " outside of it, or held by a function. They count in no norm and no order. Put layers into"
+        " nn.ModuleList or nn.ModuleDict, tensors into nn.Parameter, functions into methods."
     )
 
 
 def find_company(model: nn.Module, x: Any, whole: Tensor, rows: Sequence[int]) -> str:
-    """A sentence about samples whose scores depend on their batch x, or ''.
-
-    `whole` are the scores of x; the samples `rows` are scored alone. What looks suspicious is
-    computed again in float64, where rounding differs by nothing that counts.
-    """
+    """A sentence where those of x that are `rows` score otherwise alone than in `whole`, or ''."""
     if len(x) < 2 or not bool(torch.isfinite(whole).any()) or bool(whole.isnan().any()):
         return ""
     try:

@@ -14,11 +14,7 @@ _RELUS = {torch.relu, torch.Tensor.relu, F.relu} | _IN_PLACE
 
 
 class Gates(TorchFunctionMode):
-    """A context in which relu(z) is gate * z, and which records z and the output of every call.
-
-    With fixed gates (one tensor of factors per call; None for relu itself) the net is a polynomial
-    of its parameters. `inputs` and `outputs` hold z and relu(z), in the order of the calls.
-    """
+    """A context in which relu(z) is gate * z, or itself, and which records z and the outputs."""
 
     def __init__(self, gates: Sequence[Tensor] | None = None):
         super().__init__()
@@ -47,11 +43,10 @@ class Gates(TorchFunctionMode):
 
 
 class SmoothedReLUs(Gates):
-    """A context in which relu(z) is smoothed to (z + sqrt(z^2 + w^2)) / 2.
+    """A context in which relu(z) is smoothed to (z + sqrt(z^2 + w^2)) / 2, w = width * rms(z).
 
-    w is `width` times the root mean square of z in that call, held fixed in differentiation. Minima
-    of ReLU nets lie on kinks, where descent along gradients stops too early; minima of the smoothed
-    net move onto them as the width falls.
+    w is fixed in differentiation. Minima of ReLU nets lie on kinks, where descent stops too early;
+    minima of the smoothed net move onto them as the width falls.
     """
 
     def __init__(self, width: float):

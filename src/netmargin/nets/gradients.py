@@ -34,9 +34,7 @@ _NUMBERS_HELD = 120_000_000
 
 
 def differentiate_each(outputs: Tensor, inputs: Sequence[Tensor], weights: Tensor) -> tuple:
-    """Gradients of weighted sums of outputs, one for each row of weights: one tensor for each of
-    the inputs, None where none of the outputs depends on it.
-    """
+    """Gradients of sums of outputs with each row of weights: a tensor or None for each input."""
     # Anomaly detection reads values, which a batch of backward passes does not allow.
     with torch.autograd.set_detect_anomaly(False):
         return torch.autograd.grad(
@@ -46,11 +44,7 @@ def differentiate_each(outputs: Tensor, inputs: Sequence[Tensor], weights: Tenso
 
 @dataclass(frozen=True)
 class Factors:
-    """Gradients outgoing_k incoming_k' of a dense layer's weight, and outgoing_k of its bias.
-
-    `outgoing` (K, outputs) are gradients in the output of the layer, `incoming` (K, inputs) its
-    inputs, float64. `bias` is None where gradients in it are not asked for.
-    """
+    """Gradients outgoing_k incoming_k' (K rows each) of a dense weight, outgoing_k of its bias."""
 
     weight: str
     bias: str | None
@@ -62,11 +56,7 @@ class Factors:
 
 @dataclass(frozen=True)
 class Gradients:
-    """K gradients in the parameters of a net, one per sample.
-
-    Those of the parameters `names` are written out in `rows` (K, p), float64, in this order;
-    `factors` hold those of all others.
-    """
+    """K gradients, float64: of `names`, in order, in `rows` (K, p); `factors` hold all others."""
 
     names: tuple[str, ...]
     rows: Tensor
@@ -160,10 +150,7 @@ class SampleGradients:
         self.chunk = max(1, int(min(share, 1.0) * at_once))
 
     def __call__(self, x: Any, weights: Tensor) -> Gradients:
-        """Return the gradients of weights_k . Phi(x_k) for K samples x and weights (K, C).
-
-        Raises ModelError or DataError where the net cannot be differentiated sample by sample.
-        """
+        """Return the gradients of weights_k . Phi(x_k) for K samples x and weights (K, C)."""
         parameters = dict(self._twin.named_parameters())
         explicit = {n: parameters[n].detach() for n in self._explicit}
         fixed = {n: p.detach() for n, p in parameters.items() if n not in explicit} | dict(
@@ -212,7 +199,8 @@ class SampleGradients:
                 parts = [differentiate(x[k], weights[k]) for k in range(len(x))]
             (rows, outgoing), incoming = tree_map(lambda *each: torch.stack(each), *parts)
         count = len(x)
-        flat = [rows[n].reshape(count, -1) for n in self._explicit]
+        none = torch.zeros(count, 0, dtype=torch.float64, device=x.device)
+        flat = torch.cat([none, *(rows[n].reshape(count, -1) for n in self._explicit)], 1)
         factors = tuple(
             Factors(
                 f"{name}.weight",
@@ -222,15 +210,7 @@ class SampleGradients:
             )
             for name in self._dense
         )
-        return Gradients(
-            self._explicit,
-            (
-                torch.cat(flat, 1)
-                if flat
-                else torch.zeros(count, 0, dtype=torch.float64, device=x.device)
-            ),
-            factors,
-        )
+        return Gradients(self._explicit, flat, factors)
 
     def chunks(self, x: Any, weights: Tensor):
         """Yield `Gradients` of a few samples at a time, as many as memory allows."""
@@ -256,11 +236,9 @@ class StoredGradients:
         self._held = list(known or source.chunks(x, weights)) if fits else None
 
     def __iter__(self) -> Iterator[Gradients]:
-        return (
-            iter(self._held)
-            if self._held is not None
-            else self._source.chunks(self._x, self._weights)
-        )
+        if self._held is not None:
+            return iter(self._held)
+        return self._source.chunks(self._x, self._weights)
 
     def inner(self, other: "StoredGradients | None" = None) -> Tensor:
         """Return the inner products with each other, or with others: (K, K of other), float64."""

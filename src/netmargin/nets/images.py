@@ -13,11 +13,10 @@ _MOST_CHANNELS = 16
 
 
 def as_images(X: Any) -> Tensor | None:
-    """Inputs as images (n, height, width) or (n, height, width, 3), or None where they are none.
+    """Inputs as float32 images (n, height, width) or (n, height, width, 3) on the CPU, or None.
 
-    Images have channels, height and width; or height and width, or are vectors of square length,
-    with no negative value: standardized columns have such. Of two channels the first is taken, of
-    more than three the first three. They are float32, on the CPU.
+    Images have channels, or are of squares or vectors of square length without a negative value. Of
+    two channels the first is taken, of more than three the first three.
     """
     X = torch.as_tensor(X, device="cpu").detach().cpu()
     if X.ndim == 4 and X.shape[1] <= _MOST_CHANNELS and min(X.shape[2:]) > 1:

@@ -25,28 +25,21 @@ _ROUNDING = 1e-13
 
 
 def differentiate(value: Tensor, point: Tensor, *, keep: bool = False) -> Tensor:
-    """The gradient of a number in inputs, or in what a layer made of them; `keep` keeps its graph.
-
-    Raises ModelError where the number does not come from them by operations with derivatives.
-    """
+    """The gradient of a number in inputs, or what a layer made of them; `keep` keeps its graph."""
     slope = None
     if value.requires_grad:
         with explain_forward_errors(point):
             (slope,) = torch.autograd.grad(value, point, retain_graph=keep, allow_unused=True)
     if slope is None:
         raise ModelError(
-            "The model's scores carry no gradient in its inputs. Its forward detaches them, makes"
-            " whole numbers of them, or works under torch.no_grad(): let it go by operations of"
-            " torch that have a derivative."
+            "The model's scores carry no gradient in its inputs. Its forward detaches or rounds"
+            " them, or works under torch.no_grad(): take operations that have a derivative."
         )
     return slope
 
 
 def doubt_slopes(model: nn.Module, x: Any) -> str:
-    """A sentence where gradients in a few floating inputs are not the slopes of the scores, or "".
-
-    They are held against what float64 scores do on short steps.
-    """
+    """A sentence where gradients in a few inputs are not what scores do on short steps, or ""."""
     with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng():
         model, x = as_one_tensor(model, x[:SAMPLES])
         x, score = x.detach().double(), scoring_in_float64(model)
@@ -79,6 +72,5 @@ def doubt_slopes(model: nn.Module, x: Any) -> str:
     return (
         f"The gradient of the scores in the inputs is 0, or not their slope, at {int(masked.sum())}"
         f" of {len(x)} samples that were looked at: rounding, sign, clamping or detach() in forward"
-        " mask it. Distances by slopes mean nothing there, and attacks that follow slopes miss"
-        " nearer points."
+        " mask it. Distances by slopes mean nothing there, and attacks by slopes miss points."
     )

@@ -12,10 +12,7 @@ from ..errors import ArgumentError, DataError
 
 
 class Labels:
-    """Encoder of labels, as signs -1, +1 (one output) or class indices 0..C-1 (C outputs).
-
-    It remembers the labels of earlier batches, so that {-1, +1} and {0, 1} are not mixed.
-    """
+    """Encoder of labels, as signs (one output) or class indices, that remembers earlier batches."""
 
     def __init__(self, outputs: int):
         self.outputs = outputs
@@ -31,26 +28,19 @@ class Labels:
         if not wrong and {-1.0, 0.0} <= self.seen:
             wrong = {-1.0, 0.0}  # one of the two is
         if wrong:
-            raise DataError(self._describe_wrong_labels(wrong))
+            shown = ", ".join(f"{value:.15g}" for value in sorted(wrong)[:8])
+            shown += f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+            taken = f"class indices 0 to {self.outputs - 1} as labels"
+            raise DataError(
+                f"A net with one output takes labels {{-1, +1}} or {{0, 1}}; found {shown}. Recode"
+                " them, or use a net with one output per class."
+                if self.outputs == 1
+                else f"A net with {self.outputs} outputs takes {taken}; found {shown}. Recode them,"
+                " or give the last layer as many outputs as there are classes."
+            )
         if self.outputs == 1:
             return torch.where(y > 0, 1.0, -1.0).to(torch.float64)
         return y.clamp(min=0).to(torch.int64)
-
-    def _describe_wrong_labels(self, wrong: set[float]) -> str:
-        """Which labels will not do, and which would."""
-        shown = ", ".join(f"{v:.15g}" for v in sorted(wrong)[:8]) + (
-            f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
-        )
-        if self.outputs == 1:
-            return (
-                f"A net with one output takes labels {{-1, +1}} or {{0, 1}}; found {shown}. Recode"
-                " them, or use a net with one output per class."
-            )
-        return (
-            f"A net with {self.outputs} outputs takes class indices 0 to {self.outputs - 1} as"
-            f" labels; found {shown}. Recode the labels, or give the last layer as many outputs as"
-            " there are classes."
-        )
 
 
 class ClassNames:

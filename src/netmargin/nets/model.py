@@ -25,11 +25,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 
 def call_net(net: Any, x: Any) -> Any:
-    """What a net returns for x (a tensor, several, or inputs by name), which stays as it is.
-
-    It is the scores alone where these are named. Every forward pass goes through here or through
-    `call_with`. Raises DataError or ModelError in place of what the net raises.
-    """
+    """What a net returns for x, which stays as it is. Every pass goes here or by `call_with`."""
     with explain_forward_errors(x), following_casts(net):
         # The net may overwrite its inputs: it gets copies, through which derivatives go. They cost
         # 2 of 600 microseconds in a step of training on 100 digits.
@@ -38,20 +34,12 @@ def call_net(net: Any, x: Any) -> Any:
 
 
 def scores(model: nn.Module, x: Any) -> Tensor:
-    """The model's outputs on a batch as shape (N, C); C = 1 for a binary net.
-
-    They lie on the device of the model, or on the CPU where that device has no float64. Raises
-    DataError for inputs that the model cannot take, ModelError for outputs that are no scores.
-    """
+    """The model's outputs on a batch as shape (N, C) where float64 is; C = 1 for a binary net."""
     return where_float64_is(rows_of_scores(call_net(model, x), len(x)))
 
 
 def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor:
-    """The scores of a net with tensors in place of its parameters and buffers of these names.
-
-    They have the shape that the net gives them. Every derivative of torch.func goes through. The
-    net is left as it is. Raises ModelError if it returns no scores.
-    """
+    """The scores of a net, as it shapes them, with tensors in place of parameters and buffers."""
     named = dict(model.named_parameters()) | dict(model.named_buffers())
     new = {id(named[name]): tensor for name, tensor in tensors.items()}
     # Every place of a tied weight once: torch's own `tie_weights` exchanges the weights of a module
@@ -80,23 +68,18 @@ def call_with(model: nn.Module, tensors: Mapping[str, Tensor], x: Any) -> Tensor
 
 
 def count_outputs(model: nn.Module, x: Any) -> int:
-    """The number of outputs of a net. Raises what `scores` and `require_scores_before_sigmoid`
-    raise.
-    """
+    """The number of outputs of a net."""
     return _score_two(model, x).shape[1]
 
 
 def require_differentiable(model: nn.Module, x: Any) -> int:
-    """The number of outputs of a net, which are seen to have derivatives in its parameters.
-
-    Raises ModelError where there are none, though a parameter requires a gradient.
-    """
+    """The number of outputs of a net, which are seen to have derivatives in its parameters."""
     with torch.enable_grad():
         outputs = _score_two(model, x)
     if not outputs.requires_grad and any(p.requires_grad for p in model.parameters()):
         raise ModelError(
             "The model's outputs have no derivative in its parameters. Remove .detach(), .data,"
-            " torch.no_grad() and detours over numpy from its forward."
+            " torch.no_grad() and numpy from its forward."
         )
     return outputs.shape[1]
 
@@ -109,10 +92,7 @@ def _score_two(model: nn.Module, x: Any) -> Tensor:
 
 
 def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> None:
-    """Raise OutputsError, which `takes_data` catches, for a net whose only score is a probability.
-
-    `found` are the scores of x.
-    """
+    """Raise OutputsError where the only scores, `found` for x, are probabilities by a net's end."""
     if found.ndim not in (1, 2) or found[0].numel() != 1 or not are_probabilities(found):
         return
     end, sigmoids = find_end(model, x)
@@ -158,15 +138,12 @@ def find_end(model: nn.Module, x: Any) -> tuple[End, int]:
 
 
 def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """The device and the floating dtype that the model computes with.
-
-    Raises ModelError for a model without parameters, or whose parameters hold no numbers yet.
-    """
+    """The device and the floating dtype that the model computes with. Raises ModelError."""
     parameters = list(check_model(model).parameters())
     if not parameters:
         raise ModelError(
-            "The model has no parameters, so its margin has no normalization. Pass a model with"
-            " weights; layers in a Python list belong into nn.ModuleList."
+            "The model has no parameters, so its margin has no normalization. Layers in a Python"
+            " list belong into nn.ModuleList."
         )
     require_shapes(model)
     floating = [p for p in parameters if p.is_floating_point()]
@@ -174,20 +151,13 @@ def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def able_to_float64(model: nn.Module) -> nn.Module:
-    """The model itself, or a copy on the CPU of one whose device has no float64.
-
-    Raises ModelError for a model whose parameters hold no numbers.
-    """
+    """The model itself, or a copy on the CPU of one whose device has no float64."""
     device, _ = device_and_dtype(model)
     return model if holds_float64(device) else copy.deepcopy(model).cpu()
 
 
 def float64_copy(model: nn.Module) -> nn.Module:
-    """A copy of the model in float64 and evaluation mode, which certificates are about.
-
-    What its forward pass casts to another floating type stays in float64. Raises ModelError for a
-    model that cannot be copied, or is not finite.
-    """
+    """A copy of the model in float64, casts included, and evaluation mode, to certify."""
     model = check_model(model)
     able = able_to_float64(model)
     require_finite(model)
@@ -219,9 +189,8 @@ def copy_model(model: nn.Module) -> nn.Module:
         return copy.deepcopy(model, computed | lazy)
     except Exception as error:  # modules are the caller's code, and may raise anything
         raise ModelError(
-            f"The model cannot be copied: {type(error).__name__}: {error}. A copy in float64 is"
-            " what is computed with: keep what copy.deepcopy refuses (files, locks, generators)"
-            " outside of the model."
+            f"The model cannot be copied: {type(error).__name__}: {error}. Keep what copy.deepcopy"
+            " refuses (files, locks, generators) outside of it."
         ) from error
 
 
@@ -248,10 +217,7 @@ def require_finite(model: nn.Module) -> None:
     # Buffers may be infinite: masks of attention are so on purpose.
     for name, buffer in model.named_buffers():
         if buffer.is_floating_point() and hold_nan(buffer):
-            raise ModelError(
-                f"Buffer {name!r} holds NaN. Load an earlier checkpoint, or run the net in training"
-                " mode anew."
-            )
+            raise ModelError(f"Buffer {name!r} holds NaN. Load an earlier checkpoint.")
 
 
 def with_gradients(function: _Function) -> _Function:

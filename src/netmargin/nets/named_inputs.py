@@ -19,10 +19,7 @@ LABELS = ("labels", "label", "y", "target", "targets")
 
 
 class NamedInputs:
-    """A batch of inputs by name, of which rows are taken, and which is moved, like a tensor's.
-
-    It is a pytree: `torch.func` and `map_tensors` go through it.
-    """
+    """A batch of inputs by name, a pytree of which rows are taken as of a tensor."""
 
     def __init__(self, parts: dict[str, Tensor]):
         self.parts = parts
@@ -94,11 +91,7 @@ def require_one_shape(holders: str, shapes: Collection[tuple[int, ...]]) -> None
 def arguments_of(
     model: nn.Module, x: Any, dtype: torch.dtype | None = None
 ) -> tuple[tuple, dict[str, Tensor]]:
-    """The arguments, by place and by name, of a forward pass on inputs of any kind.
-
-    Floating inputs by name are given in a type, that of the net by default. Raises ModelError where
-    forward has no place for them.
-    """
+    """The arguments, by place and by name, of a pass on inputs; floating ones by name in a type."""
     if not isinstance(x, NamedInputs):
         return (x,), {}
     own = (p.dtype for p in model.parameters() if p.is_floating_point())
@@ -136,10 +129,7 @@ class SideBySide(nn.Module):
 
 
 def as_one_tensor(model: nn.Module, x: Any) -> tuple[nn.Module, Tensor]:
-    """A net and inputs as one tensor, in which what moves inputs can move them.
-
-    Raises DataError for inputs by name of which some are whole numbers.
-    """
+    """A net and inputs as one tensor, in which they can be moved. Raises DataError."""
     if not isinstance(x, NamedInputs):
         return model, x
     whole = [name for name, part in x.parts.items() if not part.is_floating_point()]

@@ -47,10 +47,7 @@ class End(NamedTuple):
 
 
 def name_scores(model: Any, **changes: Any) -> Any:
-    """The net with its scores read as fields of `Reading` say; it shares everything with `model`.
-
-    Of a dict or a list of nets each, of a function those that it makes. Others stay as they are.
-    """
+    """The net, or nets, of the same tensors, with scores read as fields of `Reading` say."""
     if isinstance(model, Mapping):
         return {name: name_scores(net, **changes) for name, net in model.items()}
     if isinstance(model, (list, tuple)):
@@ -79,10 +76,7 @@ def reading_of(model: Any) -> Reading:
 
 
 def read_outputs(model: Any, call: Callable[[], Any]) -> Any:
-    """What a forward pass of a net, which `call` makes, returns; the scores where they are named.
-
-    Raises ModelError where the outputs are not what the names are about.
-    """
+    """What `call`, a forward pass of a net, returns; the scores where they are named."""
     reading = reading_of(model)
     if reading == Reading():
         return call()
@@ -105,10 +99,7 @@ def read_outputs(model: Any, call: Callable[[], Any]) -> Any:
 
 
 class Ends(TorchFunctionMode):
-    """A mode that counts sigmoids, and knows which tensors are probabilities, or logs of them.
-
-    left_out : the index of a sigmoid that returns what it is given; -1 for none.
-    """
+    """A mode that knows which tensors are probabilities, and leaves out one of the sigmoids."""
 
     def __init__(self, left_out: int = -1):
         super().__init__()

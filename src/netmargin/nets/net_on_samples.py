@@ -17,12 +17,8 @@ from .threads import work_of
 class NetOnSamples:
     """A float64 copy of a net, and the samples that it scores.
 
-    Certificates, flows, ascents, penalties and radii all begin with these. What takes a forward
-    pass is computed when it is first asked for, so that a caller decides which errors come first.
-
-    `twin` is the copy, in evaluation mode and on the device of the net; its parameters may be
-    moved, the number of its outputs may not change. `samples` are all samples, checked, as they
-    were given. Raises DataError or ModelError; labels are checked when `y` is first asked for.
+    What takes a forward pass is computed when it is first asked for, so that a caller decides which
+    errors come first. `twin` is the copy, whose parameters may be moved.
     """
 
     def __init__(self, model: nn.Module, data: Data):

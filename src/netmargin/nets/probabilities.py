@@ -15,9 +15,8 @@ _ROWS = 16
 other nets do so in none, and those of a toy net (the identity on unit vectors) are few.
 """
 _ROUNDING_UNITS = 8
-"""A softmax in floating point sums to 1 up to so many units of rounding, and one more a class: the
-exponentials and the quotient have two or three each. At least units of float32: probabilities may
-have been converted.
+"""A softmax sums to 1 up to so many units of rounding, and one more a class: exponentials and
+quotient have two or three each. At least units of float32, as it may have been converted.
 """
 _MODULES = (nn.Softmax, nn.LogSoftmax, nn.Sigmoid)
 """Modules that can be left out of a net: they do nothing else."""
@@ -32,11 +31,7 @@ class Doubt(NamedTuple):
 
 
 def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
-    """Say of the scores of a batch x that they are probabilities, and what to pass instead.
-
-    Only scores that are all in [0, 1], or all at most 0, cost a forward pass of a few samples.
-    Raises OutputsError for a net with one output whose log odds are to be read.
-    """
+    """Say of the scores of a batch x that they are probabilities, and what to pass instead."""
     require_scores_before_sigmoid(model, x[:_ROWS], outputs[:_ROWS])
     rows = logspace.as_float64(outputs[:_ROWS].detach())
     logs = rows.max().item() <= 0
@@ -48,7 +43,16 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
         last, seen = _guess_by_sums(rows, outputs.dtype)
     if not last or last.startswith("log-") != logs:
         return Doubt()
-    return Doubt(f"{_describe(logs, seen)}. {_say_instead(last, model)}.", not logs)
+    said = (
+        f"These scores are logs of probabilities: {seen}. Margins, distances and the cross-entropy"
+        " are those of the scores before it; normalized margins and certificates need these"
+        " themselves"
+        if logs
+        else f"These scores are probabilities: {seen}. Differences of probabilities are no margins:"
+        " they end at 1 however sure the net is. Margins, estimated distances and losses are not"
+        " those of its scores, and do not compare it with other nets"
+    )
+    return Doubt(f"{said}. {_say_instead(last, model)}.", not logs)
 
 
 def doubt_signs(scores: Tensor, signs: Tensor, *, homogeneous: bool, settled: bool) -> Doubt:
@@ -86,21 +90,6 @@ def _guess_by_sums(rows: Tensor, dtype: torch.dtype) -> tuple[str, str]:
     else:
         sums, found = torch.logsumexp(rows, 1), ("log-softmax", "e to them sums to 1 in each row")
     return found if bool((sums.abs() <= tolerance).all()) else ("", "")
-
-
-def _describe(logs: bool, seen: str) -> str:
-    """What is wrong with scores that are probabilities, or logs of them."""
-    if logs:
-        return (
-            f"These scores are logs of probabilities: {seen}. Margins, distances and the"
-            " cross-entropy are those of the scores before it; normalized margins and certificates"
-            " need these scores themselves"
-        )
-    return (
-        f"These scores are probabilities: {seen}. Differences of probabilities are no margins: they"
-        " end at 1 however sure the net is. Margins, estimated distances and losses are not those"
-        " of its scores, and do not compare it with other nets"
-    )
 
 
 def _say_instead(last: str, model: nn.Module) -> str:

@@ -20,15 +20,15 @@ from ..errors import DataError
 
 
 def in_order(data: Any) -> Any:
-    """Data that yield their samples in the same order at every pass, where that can be had.
-
-    A DataLoader that shuffles is replaced by one that reads its data set in order, to the last
-    sample, and otherwise as the given one does. Everything else is returned as it is.
-    """
+    """Data in the order of their data set, to the last sample, where a DataLoader shuffles."""
     if type(data) is not DataLoader:  # a class of its own may read in a way of its own
         return data
     sampler, batch_size = _sampler_of(data)
-    if type(sampler) is RandomSampler and not _draws_a_part(sampler):
+    if (
+        type(sampler) is RandomSampler  # that leaves no sample out, and draws none twice
+        and not sampler.replacement
+        and sampler.num_samples == len(sampler.data_source)
+    ):
         sampler = SequentialSampler(sampler.data_source)
     elif type(sampler) is SubsetRandomSampler:
         sampler = list(sampler.indices)
@@ -61,18 +61,13 @@ def require_order(data: Any) -> None:
     if drawn:
         raise DataError(
             f"The data are a {type(data).__name__} with a {type(sampler).__name__}, which draws its"
-            " samples anew in every pass; the answer has a row for each, which would be another"
-            " sample's. Pass DataLoader(loader.dataset, batch_size=100, shuffle=False,"
-            " collate_fn=loader.collate_fn), or a pair (X, y)."
+            " samples anew in every pass, and the answer has a row for each. Pass a pair (X, y), or"
+            " DataLoader(loader.dataset, 100, collate_fn=loader.collate_fn)."
         )
 
 
 def require_same_order(data: Iterable, y: Tensor, read: Callable[[], list[Tensor]]) -> None:
-    """Raise DataError where a second pass over data yields other labels than y, the first one's.
-
-    `read` makes that pass. Data that are known to keep their order, or can be read only once, are
-    not read again.
-    """
+    """Raise DataError where another pass, which `read` makes, yields other labels than y."""
     require_order(data)
     if isinstance(data, (list, tuple, Iterator)) or (
         type(data) is DataLoader
@@ -85,8 +80,7 @@ def require_same_order(data: Iterable, y: Tensor, read: Callable[[], list[Tensor
     if again and not torch.equal(torch.cat(again).to(y), y):
         raise DataError(
             f"A second pass over the data ({type(data).__name__}) yields other labels than the"
-            " first: they come in another order or are drawn anew, and the answer has a row for"
-            " each sample. Read them once into a pair: X, y = map(torch.cat, zip(*data))."
+            " first. Read them once into a pair: X, y = map(torch.cat, zip(*data))."
         )
 
 
@@ -98,8 +92,3 @@ def _sampler_of(loader: DataLoader) -> tuple[Any, int | None]:
     if type(batches) is BatchSampler:
         return batches.sampler, batches.batch_size
     return batches, None
-
-
-def _draws_a_part(sampler: RandomSampler) -> bool:
-    """Whether some samples may be left out, or come twice."""
-    return sampler.replacement or sampler.num_samples != len(sampler.data_source)

@@ -34,10 +34,7 @@ class Part(NamedTuple):
 
 
 class OutputsError(ModelError):
-    """The scores are not what a net returns as it is.
-
-    `choose` returns the fields of `Reading` that labels decide on; None is no decision.
-    """
+    """Scores are not what a net returns; `choose` finds the `Reading` by labels, or None."""
 
     def __init__(self, message: str, choose: Callable[[Any], dict | None] = lambda _: None):
         super().__init__(message)
@@ -62,10 +59,7 @@ def tell_outputs(*sentences: str) -> None:
 
 
 def take_output(outputs: Any, choice: Choice) -> tuple[Tensor, str]:
-    """The output that a choice names, the only one where there is no other, and what is said of it.
-
-    Raises ModelError.
-    """
+    """The output that a choice names, or the only one, and what is said of it."""
     parts = list(_list_tensors(outputs))
     if callable(choice):
         parts.append(Part((choice,), "a function", choice(outputs)))
@@ -84,17 +78,13 @@ def take_output(outputs: Any, choice: Choice) -> tuple[Tensor, str]:
 
 
 def tensor_of_scores(outputs: Any, n: int | None = None) -> Tensor:
-    """The scores among what a forward pass on n inputs returned, as they are.
-
-    They are a tensor; what is called `logits`, as in the outputs of transformers; or the only
-    tensor of one number, or one row, per sample, in whatever tuples, dicts and records. Raises
-    ModelError, of kind OutputsError where several would do.
+    """The scores among what a forward pass on n inputs returned, as they are: a tensor, what is
+    called `logits`, or the only tensor of a row per sample. Raises OutputsError for several.
     """
     found = _find_scores(outputs, n).tensor
     if not found.is_floating_point():
         raise ModelError(
-            f"The model returned numbers of type {found.dtype}, and scores are floating. Return"
-            " what argmax or a comparison was taken of."
+            f"Scores are of type {found.dtype}, not floating. Return what argmax was taken of."
         )
     return found
 
@@ -114,8 +104,7 @@ def rows_of_scores(outputs: Any, n: int) -> Tensor:
     rows = found[:, None] if found.shape == (n,) else found
     if rows.ndim != 2 or len(rows) != n or rows.shape[1] == 0:
         raise ModelError(
-            f"The model returned {shape}. Scores must have shape (N,), (N, 1) (binary) or (N, C)"
-            " (C classes)."
+            f"The model returned {shape}. Scores must have shape (N,), (N, 1) or (N, C)."
         )
     return rows
 
@@ -147,8 +136,8 @@ def _find_scores(outputs: Any, n: int | None) -> Part:
     if not parts:
         size = f" of {len(outputs)}" if isinstance(outputs, (tuple, list)) else ""
         raise ModelError(
-            f"The model returned {type(outputs).__name__}{size} without a tensor of scores;"
-            " netmargin needs one per batch. Let forward return it."
+            f"The model returned {type(outputs).__name__}{size} without a tensor of scores. Let"
+            " forward return it."
         )
     found = (fitting or parts)[0]
     tell_outputs(f"{found.code} of the net's outputs")

@@ -34,8 +34,7 @@ def split_samples() -> Iterator[None]:
     and every process gets the whole result, as of one process. `train` is refused; other functions
     do all of their work in every process. Progress is shown by rank 0 only.
 
-    Without this, every call is that of one process: nothing waits for the others, so that rank 0
-    may measure by itself. With a single process nothing changes.
+    Without this, and with a single process, every call is that of one process.
 
     Raises
     ------
@@ -64,9 +63,8 @@ def split_samples() -> Iterator[None]:
     """
     if not _is_distributed() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ArgumentError(
-            f"torchrun started {os.environ['WORLD_SIZE']} processes, which do not know each other"
-            ' yet. Call torch.distributed.init_process_group("gloo") first; on GPUs "nccl", where'
-            " torch.distributed.is_nccl_available()."
+            f"torchrun started {os.environ['WORLD_SIZE']} processes, which do not know each other."
+            ' Call torch.distributed.init_process_group("gloo"), on GPUs "nccl", first.'
         )
     before = _splitting.set(True)
     try:
@@ -96,11 +94,7 @@ def is_own_batch(index: int) -> bool:
 
 
 def join_shares(work: Callable[[], Shared]) -> list[Shared]:
-    """Do this process's share of some work, and return the results of all in order of their ranks.
-
-    An error in one process is raised in all of them: its own where it has one, the first one
-    otherwise. Raises LostProcessError where a process has ended.
-    """
+    """Do this process's share of some work; return all results, or raise what one raised."""
     if processes_sharing() == 1:
         return [work()]
     try:
@@ -128,10 +122,7 @@ def writes_for_all() -> bool:
 
 
 def gather_from_processes(value: Shared) -> list[Shared]:
-    """The values that all processes gave, in the order of their ranks; every process has to ask.
-
-    Raises LostProcessError where a process has ended.
-    """
+    """The values of all processes, in the order of their ranks; every process has to ask."""
     if not _is_distributed():
         return [value]
     found: list = [None] * dist.get_world_size()
@@ -147,23 +138,19 @@ def gather_from_processes(value: Shared) -> list[Shared]:
 
 
 class Sameness:
-    """Digests of a model and of the batches that a process read, to compare with other processes.
-
-    The model's parameters and buffers count as they are when `describe` is called.
-    """
+    """Digests of a model and of the batches that a process read, to compare with others."""
 
     def __init__(self, model: nn.Module):
-        self._model, self._active = model, processes_sharing() > 1
-        self._data = hashlib.blake2b(digest_size=16)
+        self._model, self._data = model, hashlib.blake2b(digest_size=16)
 
     def add(self, x: Any, y: Tensor) -> None:
         """Count a batch in; its size counts as well."""
-        if self._active:
+        if processes_sharing() > 1:
             self._data.update(digest_of(x, y))
 
     def describe(self) -> dict[str, bytes]:
-        """The digests by what they are of."""
-        if not self._active:
+        """The digests by what they are of, parameters and buffers as they are now."""
+        if processes_sharing() == 1:
             return {}
         tensors = dict(self._model.named_parameters()) | dict(self._model.named_buffers())
         found = {f"parameter {name!r}": digest_of(t) for name, t in tensors.items()}
@@ -179,8 +166,7 @@ def require_same(found: list[dict[str, bytes]]) -> None:
             if name == "data":
                 raise DataError(
                     f"Process {rank} has other data than process 0, or batches of another size or"
-                    " order. Give all processes the whole data in the same order (a DataLoader"
-                    " without DistributedSampler, seeded alike): the samples are split here."
+                    " order. Give all the whole data in one order, without DistributedSampler."
                 )
             raise ModelError(
                 f"The model of process {rank} is not that of process 0: {name} differs. Seed all"
