@@ -40,9 +40,8 @@ def check_number(
         number = float(number)
         if above < number < below and at_least <= number <= at_most:
             return number
-    raise _make_error(
-        name, value, "a number" + _describe_limits(above, at_least, below, at_most), optional
-    )
+    limits = _describe_limits(above, at_least, below, at_most)
+    raise _make_error(name, value, f"a number{limits}", optional)
 
 
 def check_count(
@@ -58,12 +57,8 @@ def check_count(
         number = None
     if number is not None and at_least <= number <= at_most:
         return number
-    raise _make_error(
-        name,
-        value,
-        "a whole number" + _describe_limits(-math.inf, at_least, math.inf, at_most),
-        optional,
-    )
+    limits = _describe_limits(-math.inf, at_least, math.inf, at_most)
+    raise _make_error(name, value, f"a whole number{limits}", optional)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: bool = False) -> Any:
@@ -102,11 +97,7 @@ def check_numbers(
 ) -> list:
     """Return a sequence of at least one number as a list, each within the limits of `check`."""
     listed = values.tolist() if hasattr(values, "tolist") else values
-    if (
-        isinstance(listed, (str, bytes))
-        or not isinstance(listed, (Sequence, range))
-        or not len(listed)
-    ):
+    if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence) or not listed:
         raise _make_error(name, values, "a list of at least one number", optional=False)
     return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
 
@@ -121,11 +112,8 @@ def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ..
     except TypeError:  # also of arrays and tensors that are one number
         form = f"a list of some of {', '.join(choices)}"
         raise _make_error(name, values, form, optional=False) from None
-    return tuple(
-        dict.fromkeys(
-            check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(words)
-        )
-    )
+    known = (check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(words))
+    return tuple(dict.fromkeys(known))
 
 
 def check_path(name: str, value: Any, *, optional: bool = False) -> Any:

@@ -28,9 +28,7 @@ some 1e-15, while the errors of float32, some 1e-7, are to be refused.
 _ABSOLUTE_SYMMETRY = 1e-12
 """The same for entries near 0, relative to the largest entry."""
 _LARGEST_SIZE = 1e150
-"""Inputs up to this size, and down to its inverse, have squares within float64 (1e308), and so
-have sums of them.
-"""
+"""Inputs up to this size, and down to its inverse, have squares, and sums of them, in float64."""
 
 
 @dataclass(frozen=True)

@@ -70,16 +70,11 @@ class Table:
 
     def html(self) -> str:
         """Write the table as HTML without explanations, every text escaped."""
-        heads = "".join(
-            f'<th style="{_CELL}" scope="col">{_write(cell)}</th>' for cell in self.heads
-        )
-        rows = "".join(
-            f"<tr>{_write_row(row)}</tr>" for row in self.rows if not isinstance(row, str)
-        )
+        head, note = f'<th style="{_CELL}" scope="col">', '<div style="color:inherit">'
+        heads = "".join(f"{head}{_write(cell)}</th>" for cell in self.heads)
+        rows = "".join(f"<tr>{_write_row(r)}</tr>" for r in self.rows if not isinstance(r, str))
         warning = [f"WARNING: {self.warning}"] if self.warning else []
-        notes = "".join(
-            f'<div style="color:inherit">{escape(note)}</div>' for note in (*warning, *self.notes)
-        )
+        notes = "".join(f"{note}{escape(text)}</div>" for text in (*warning, *self.notes))
         return (
             f'<table style="{_TABLE}"><caption style="{_CAPTION}">{escape(self.title)}</caption>'
             f"{heads and f'<tr>{heads}</tr>'}{rows}</table>{notes}"
@@ -111,9 +106,8 @@ def _describe(value: Any) -> str | None:
     if isinstance(value, numbers.Real):
         return f"={value}" if isinstance(value, numbers.Rational) else f"={float(value):.6g}"
     if isinstance(value, (np.ndarray, Tensor)):
-        return (
-            f"={value.item():.6g}" if value.ndim == 0 else f": {' x '.join(map(str, value.shape))}"
-        )
+        shape = " x ".join(map(str, value.shape))
+        return f": {shape}" if shape else f"={value.item():.6g}"
     if isinstance(value, (list, tuple, dict)):
         return f": {len(value)}"
     return None

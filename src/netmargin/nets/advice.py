@@ -118,20 +118,12 @@ def why_no_data(data: Any) -> str:
     if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
         return f"The data are a model ({kind}): the model comes first and the data second."
     if isinstance(data, (str, bytes, Path)):
-        return (
-            f"The data are text, {data!r}. Named data sets are functions, such as"
-            " netmargin.datasets.digits()."
-        )
+        return f"The data are text, {data!r}. Named data sets are functions: nm.datasets.digits()."
     if isinstance(data, Mapping):
         keys = ", ".join(map(repr, list(data)[:6]))
-        return (
-            f"The data are a {kind} with the keys {keys}. Take the inputs and the labels out of it."
-        )
+        return f"The data are a {kind} with the keys {keys}. Take inputs and labels out of it."
     if hasattr(data, "iloc"):  # of pandas
-        return (
-            f"The data are a {kind}. Take df[features].to_numpy() as X and df[label].to_numpy()"
-            " as y."
-        )
+        return f"The data are a {kind}. Give df[features].to_numpy() and df[label].to_numpy()."
     if hasattr(data, "shape"):
         return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
     if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):

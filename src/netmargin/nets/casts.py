@@ -19,6 +19,7 @@ _TO_FLOATING = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
 
 def let_casts_follow(twin: nn.Module) -> None:
     """Let the casts of a copy go to the type of its parameters wherever it is called."""
+    # Torch's own layers cast nothing, and watching costs some microseconds for each operation.
     if any(_may_cast(module) for module in twin.modules()):
         vars(twin)[_MARK] = True
 

@@ -30,8 +30,7 @@ _NETS = {"model", "models", "make_model", "subject"}
 """Arguments of public functions that hold nets."""
 
 _within_another: ContextVar[bool] = ContextVar("within_another", default=False)
-"""Whether a public function runs for another one, which settles how the scores of a net are read.
-"""
+"""Whether a public function runs for another one, which settles how scores are read."""
 
 
 def takes_data(function: Function) -> Function:

@@ -52,7 +52,13 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
         " they end at 1 however sure the net is. Margins, estimated distances and losses are not"
         " those of its scores, and do not compare it with other nets"
     )
-    return Doubt(f"{said}. {_say_instead(last, model)}.", not logs)
+    instead = (
+        f"Pass model[:-1], the same net without its {last}"
+        if isinstance(model, nn.Sequential) and isinstance(model[-1], _MODULES)
+        else f"Let forward return the scores before the {last}; in place of a method such as"
+        " predict_proba pass the net that it calls"
+    )
+    return Doubt(f"{said}. {instead}.", not logs)
 
 
 def doubt_signs(scores: Tensor, signs: Tensor, *, homogeneous: bool, settled: bool) -> Doubt:
@@ -90,13 +96,3 @@ def _guess_by_sums(rows: Tensor, dtype: torch.dtype) -> tuple[str, str]:
     else:
         sums, found = torch.logsumexp(rows, 1), ("log-softmax", "e to them sums to 1 in each row")
     return found if bool((sums.abs() <= tolerance).all()) else ("", "")
-
-
-def _say_instead(last: str, model: nn.Module) -> str:
-    """What to pass in place of a net with this end."""
-    if isinstance(model, nn.Sequential) and isinstance(model[-1], _MODULES):
-        return f"Pass model[:-1], the same net without its {last}"
-    return (
-        f"Let forward return the scores before the {last}; in place of a method such as"
-        " predict_proba pass the net that it calls"
-    )
