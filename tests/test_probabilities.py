@@ -179,6 +179,9 @@ def test_scores_of_a_homogeneous_net_are_no_probabilities():
     with pytest.warns(UserWarning, match="The only score is never below 0"):
         report = nm.measure(net, (x, x.norm(dim=1) > x.norm(dim=1).median()))
     assert (report.error, report.saturated) == (0.5, False)
+    with pytest.warns(UserWarning, match="The only score is never below 0"):
+        found = nm.input_margins(net, (x, report.labels), progress=False)
+    assert torch.equal(found.q, report.q)
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_noise_is_noted_where_it_is_measured():
         nm.measure(Own(noisy), (X, Y))
     with pytest.warns(UserWarning, match="single draws.*in the margins of this history"):
         nm.train(Own(noisy), (X, Y), until=nm.Epochs(1), progress=False)
-    silent = nn.Sequential(nn.Dropout(0.5), mlp([3, 6, 1]))  # noise in training only
+    silent = nn.Sequential(nn.Dropout(0.5), mlp([3, 6, 2]))  # noise in training only
     before = torch.get_rng_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..core.caller import warn_caller
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
-from ..homogeneity import Kind
+from ..homogeneity import Homogeneity, Kind, analyse
 from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.forward_faults import SAMPLES, find_faults
@@ -100,6 +100,12 @@ def pass_over(
                         parts.append((index, compute(batch)))
         return parts, first, doubt, alone, same.describe()
 
+    def kind_of_net() -> Kind:
+        if isinstance(first, Homogeneity):
+            return first.kind
+        with in_mode(model, training=False):
+            return analyse(model, next(batches(samples, SAMPLES, model))[0]).kind
+
     shares = join_shares(work)
     require_same([digests for *_, digests in shares])
     parts = sorted((part for own, *_ in shares for part in own), key=lambda part: part[0])
@@ -107,7 +113,7 @@ def pass_over(
     if alone := [part for *_, own, _ in shares for part in own]:
         new = doubt_signs(
             *map(torch.cat, zip(*alone, strict=True)),
-            homogeneous=getattr(first, "kind", Kind.NONE) is not Kind.NONE,
+            homogeneous=lambda: kind_of_net() is not Kind.NONE,
             settled=reading_of(model).as_log_odds is not None,
         )
         if new.text and faults is None:

@@ -181,7 +181,8 @@ def _read_batches(data: Iterable, *, once: bool = False) -> Iterator[tuple[Any, 
         own = tuple(x.parts) if isinstance(x, NamedInputs) else ()
         if names is not None and own != names:
             raise DataError(
-                f"Batch {index} has the inputs {', '.join(own)}, earlier ones {', '.join(names)}."
+                f"Batch {index} has the inputs {', '.join(own)}, earlier ones have"
+                f" {', '.join(names)}. Give every batch the same."
             )
         names = own
         yield x, y

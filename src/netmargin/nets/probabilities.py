@@ -2,6 +2,7 @@
 pass instead.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -61,7 +62,9 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
     return Doubt(f"{said}. {instead}.", not logs)
 
 
-def doubt_signs(scores: Tensor, signs: Tensor, *, homogeneous: bool, settled: bool) -> Doubt:
+def doubt_signs(
+    scores: Tensor, signs: Tensor, *, homogeneous: Callable[[], bool], settled: bool
+) -> Doubt:
     """Say of all scores (n,) of a net with one output that they never change their sign, although
     the signs (n,) of the samples do.
 
@@ -72,7 +75,7 @@ def doubt_signs(scores: Tensor, signs: Tensor, *, homogeneous: bool, settled: bo
     if bool((signs == signs[0]).all()) or not (0 <= low < high or low < high <= 0):
         return Doubt()
     right, right_by_half = ((where * signs > 0).sum() for where in (scores, scores - 0.5))
-    probable = low >= 0 and high <= 1 and bool(right_by_half > right) and not homogeneous
+    probable = low >= 0 and high <= 1 and bool(right_by_half > right) and not homogeneous()
     if probable and not settled:
         require_log_odds("they lie from 0 to 1, and more answers are right that change at 1/2")
     return Doubt(

@@ -62,7 +62,7 @@ def require_order(data: Any) -> None:
         raise DataError(
             f"The data are a {type(data).__name__} with a {type(sampler).__name__}, which draws its"
             " samples anew in every pass, and the answer has a row for each. Pass a pair (X, y), or"
-            " DataLoader(loader.dataset, 100, collate_fn=loader.collate_fn)."
+            " DataLoader(loader.dataset, 100, shuffle=False, collate_fn=loader.collate_fn)."
         )
 
 

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from .named_inputs import tensors_of
@@ -39,3 +41,7 @@ def work_of(model: nn.Module, x: Any) -> float:
     places = max(math.prod(tensors_of(x)[0].shape[2:]), 1)
     per_sample = sum(p.numel() * (places if p.ndim > 2 else 1) for p in model.parameters())
     return float(per_sample * len(x))
+
+
+one_thread_of_blas = partial(threadpool_limits, 1, user_api="blas")
+"""A context of one thread of numpy and scipy: small factorizations on busy cores wait for others."""

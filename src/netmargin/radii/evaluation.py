@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 from torch import nn
 
 from ..core.arguments import check_choice, check_count, check_flag, check_number, check_words
@@ -19,7 +18,7 @@ from ..nets.input_slopes import doubt_slopes
 from ..nets.model import with_gradients
 from ..nets.named_inputs import as_one_tensor
 from ..nets.net_on_samples import NetOnSamples
-from ..nets.threads import fitting_threads, work_of
+from ..nets.threads import fitting_threads, one_thread_of_blas, work_of
 from ..result import Status
 from .attacks import ATTACKS, OWN, SEARCH, ScaledScores, nearest_misclassified
 from .batch_radii import compute_batch, know_nothing, run_batches
@@ -175,8 +174,7 @@ def robustness(
     )
     # What is no number proves nothing, and is no news.
     quiet = np.errstate(all="ignore")
-    # BLAS has threads of its own, which small factorizations on busy cores would wait for.
-    with fitting_threads(work_of(net, first)), threadpool_limits(1, user_api="blas"), quiet:
+    with fitting_threads(work_of(net, first)), one_thread_of_blas(), quiet:
         found, status = run_batches(scored, batch_size, compute_radii, progress)
     flips = torch.cat([part["flips"] for part in found]).numpy() if found else None
     examined = sum(len(part["lower"]) for part in found)
