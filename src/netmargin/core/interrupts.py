@@ -58,9 +58,8 @@ def run_apart(program: Callable[[], T], stop: Callable[[], Any]) -> T:
 class Termination:
     """SIGTERM as Ctrl-C within `interrupting`, once, for work that is saved when interrupted.
 
-    What comes elsewhere within waits: until `interrupting`, or else until the end of the block,
-    where the process is ended. Where it is not `active`, outside of the main thread, or where the
-    caller has a handler, nothing changes. `received` says whether it came.
+    What comes elsewhere waits, and ends the process at the end of the block. Where it is not
+    `active`, not the main thread, or where the caller has a handler, nothing changes.
     """
 
     def __init__(self, active: bool):

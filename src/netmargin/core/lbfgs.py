@@ -13,10 +13,7 @@ copies of the parameters in memory.
 
 
 def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
-    """Minimize a loss in place by L-BFGS with a strong Wolfe search; the least that was seen stays.
-
-    The method can run into NaN once rounding is all that is left to gain.
-    """
+    """Minimize a loss in place by L-BFGS with a strong Wolfe search; the least seen stays."""
     # Both tolerances are 0: callers set the number of iterations, and want the last digits too.
     optimizer = torch.optim.LBFGS(
         list(parameters),
@@ -27,6 +24,7 @@ def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteration
         tolerance_change=0,
     )
 
+    # At the end, where rounding is all that is left to gain, the method can run into NaN.
     least, best = math.inf, [p.detach().clone() for p in parameters]
 
     def closure():

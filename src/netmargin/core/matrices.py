@@ -87,9 +87,8 @@ def warn_of_size(n: int, problem: str) -> None:
     """Warn before work on n samples that will be long; `problem` names it."""
     if n > _MANY_SAMPLES:
         warn_caller(
-            f"{problem} with {n:,} samples may take many minutes and {8e-9 * n * n:.1f} GB or more:"
-            " time grows like n^2 to n^3. Set time_limit, where there is one, or solve for a"
-            " subset first."
+            f"{problem} with {n:,} samples may take many minutes and {8e-9 * n * n:.1f} GB or more."
+            " Set time_limit, where there is one, or solve for a subset first."
         )
 
 

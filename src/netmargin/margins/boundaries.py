@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..errors import ArgumentError, DataError, ModelError
+from ..errors import ArgumentError, DataError, ModelError, OutOfMemoryError
 from ..nets.input_slopes import differentiate
 from ..nets.model import scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
@@ -132,6 +132,8 @@ def _gradient_sizes(gaps: Tensor, point: Tensor, *, last: bool) -> tuple[Tensor,
     """The norms of the gradients of the gaps (N,), and of point * gradient, in float64."""
     try:
         gradient = differentiate(gaps.sum(), point, keep=not last)
+    except OutOfMemoryError:
+        raise
     except ModelError as error:
         raise ModelError(f"{error} {_WITHOUT}") from error
     rows = gradient.reshape(len(gradient), -1).double()

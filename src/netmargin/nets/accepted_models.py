@@ -135,9 +135,8 @@ def _describe_other_thing(given: Any) -> str:
             " a torch.nn.Linear(..., dtype=torch.float64). Those of netmargin.estimators have the"
             " largest margin as margin_."
         )
-    if hasattr(given, "shape") or isinstance(
-        given, (torch.utils.data.DataLoader, tuple, list, Mapping)
-    ):
+    forms_of_data = (torch.utils.data.DataLoader, tuple, list, Mapping)
+    if hasattr(given, "shape") or isinstance(given, forms_of_data):
         return f"got {kind}. The model comes first and the data second: measure(model, (X, y))."
     if callable(given):
         name = getattr(given, "__name__", kind)

@@ -103,13 +103,11 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
     # Torch raises these for inputs of a wrong shape or dtype, by far the most frequent cause.
     if not isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
         return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
-    if dtype is None or dtype.is_floating_point:
-        return DataError(f"{said} Give inputs of the shape that its first layer expects.")
-    return DataError(
-        f"{said} Its inputs stay integers, as token numbers do. Give floating ones, X.float()"
-        " (X.float() / 255 for images with values to 255), of the shape that its first layer"
-        " expects."
-    )
+    if dtype is not None and not dtype.is_floating_point:
+        said += (
+            " Its inputs stay integers, as tokens do: give X.float(), of images X.float() / 255."
+        )
+    return DataError(f"{said} Give inputs of the shape that its first layer expects.")
 
 
 def why_no_data(data: Any) -> str:

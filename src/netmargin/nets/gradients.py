@@ -129,11 +129,10 @@ class Gradients:
 
 
 class SampleGradients:
-    """A source of gradients of weighted sums of outputs, w_k . Phi(x_k), sample by sample.
+    """A source of gradients of sums w_k . Phi(x_k), sample by sample, in parameters of a twin now.
 
-    They are taken at the parameters `names` that the twin, a net from `float64_copy`, has at the
-    time of the call. One sample of x is followed to see how the net uses its layers. With a `share`
-    below 1 fewer are computed at once: for a caller whose batches are small.
+    One sample of x is followed to see how the net uses its layers; `share` is that of a caller
+    whose batches are small.
     """
 
     def __init__(self, twin: nn.Module, names: Iterable[str], x: Any, share: float = 1.0):
@@ -219,10 +218,7 @@ class SampleGradients:
 
 
 class StoredGradients:
-    """Gradients of many samples x, with weights (K, C), held if they fit, else computed anew.
-
-    known : them, where they have been computed.
-    """
+    """Gradients of samples x with weights (K, C), held (or `known`) if they fit, else anew."""
 
     def __init__(
         self,

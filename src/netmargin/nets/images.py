@@ -13,11 +13,9 @@ _MOST_CHANNELS = 16
 
 
 def as_images(X: Any) -> Tensor | None:
-    """Inputs as float32 images (n, height, width) or (n, height, width, 3) on the CPU, or None.
-
-    Images have channels, or are of squares or vectors of square length without a negative value. Of
-    two channels the first is taken, of more than three the first three.
-    """
+    """Inputs as float32 images (n, height, width) or (n, height, width, 3) on the CPU, or None."""
+    # With channels, of two the first and of more the first three; or squares, or vectors of square
+    # length, without a negative value: standardized columns have such.
     X = torch.as_tensor(X, device="cpu").detach().cpu()
     if X.ndim == 4 and X.shape[1] <= _MOST_CHANNELS and min(X.shape[2:]) > 1:
         return (X[:, 0] if X.shape[1] < 3 else X[:, :3].movedim(1, -1)).float()

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..core.devices import draw_normal
 from ..errors import ModelError
 from .advice import explain_forward_errors
 from .forward_faults import SAMPLES, scoring_in_float64
@@ -51,11 +52,8 @@ def doubt_slopes(model: nn.Module, x: Any) -> str:
 
         spread = (x - x.mean(0)).abs().amax(0)
         spread = spread if spread.any() else x.abs().amax(0) + 1e-3
-        draw = torch.randn(
-            2, *x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0), device="cpu"
-        )
-        aside, step = draw.to(x.device)
-        step = _STEP * spread * step
+        source = torch.Generator().manual_seed(0)
+        aside, step = draw_normal(x, source), _STEP * spread * draw_normal(x, source)
         # Backgrounds of one colour lie on the kinks of max-pools, where no gradient is the slope.
         x = x + _ASIDE * spread.max() * aside
         try:

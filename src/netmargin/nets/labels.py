@@ -44,11 +44,7 @@ class Labels:
 
 
 class ClassNames:
-    """What labels are called: by their names, or by their numbers where none were given.
-
-    `names`: a sequence of texts in the order of the class indices (of two classes, that of label -1
-    or 0 first), or None for numbers. Raises ArgumentError for anything else.
-    """
+    """What labels are called: `names` in the order of the class numbers, or numbers for None."""
 
     def __init__(self, names: Any):
         # Of arrays, and of the categories of pandas.

@@ -97,13 +97,11 @@ def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> No
         return
     end, sigmoids = find_end(model, x)
     if end.place >= 0:
+        said = "log odds: what goes into the sigmoid in which the net ends"
         raise OutputsError(
             "The model ends in a sigmoid, and the sign of a probability is no decision. Let forward"
             " return what goes into it.",
-            lambda _: {
-                "sigmoid": (end.place, sigmoids),
-                "said": "log odds: what goes into the sigmoid in which the net ends",
-            },
+            lambda _: {"sigmoid": (end.place, sigmoids), "said": said},
         )
     if end.kind in ("sigmoid", "softmax"):
         require_log_odds(f"the net ends in a {end.kind}")
@@ -111,13 +109,11 @@ def require_scores_before_sigmoid(model: nn.Module, x: Any, found: Tensor) -> No
 
 def require_log_odds(seen: str) -> None:
     """Raise OutputsError for a net whose scores, one each, are `seen` to be probabilities."""
+    said = f"log odds of the net's outputs, which are probabilities: {seen}"
     raise OutputsError(
         f"These scores are probabilities, whose sign is no decision: {seen}. Let forward return the"
         " scores before them.",
-        lambda _: {
-            "as_log_odds": True,
-            "said": f"log odds of the net's outputs, which are probabilities: {seen}",
-        },
+        lambda _: {"as_log_odds": True, "said": said},
     )
 
 

@@ -65,11 +65,9 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
 def doubt_signs(
     scores: Tensor, signs: Tensor, *, homogeneous: Callable[[], bool], settled: bool
 ) -> Doubt:
-    """Say of all scores (n,) of a net with one output that they never change their sign, although
-    the signs (n,) of the samples do.
+    """Say of scores (n,) of a net with one output that none changes its sign, as `signs` (n,) do.
 
-    Raises OutputsError where log odds of them are to be read, and that is not `settled`: no net
-    that is homogeneous returns probabilities.
+    Raises OutputsError for log odds, unless that is `settled`; homogeneous nets have none.
     """
     low, high = scores.min().item(), scores.max().item()
     if bool((signs == signs[0]).all()) or not (0 <= low < high or low < high <= 0):

@@ -44,4 +44,4 @@ def work_of(model: nn.Module, x: Any) -> float:
 
 
 one_thread_of_blas = partial(threadpool_limits, 1, user_api="blas")
-"""A context of one thread of numpy and scipy: small factorizations on busy cores wait for others."""
+"""A context of one thread of numpy and scipy, for small factorizations on busy cores."""
