@@ -1,6 +1,4 @@
-"""Models as callers give them: freed of their wrappers, or refused with a sentence that says what
-to give instead.
-"""
+"""Models as callers give them: freed of their wrappers, or refused with what to give instead."""
 
 import copy
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""Which weights count: pruned ones as the 0 that they are multiplied by, and, where derivatives in
-weights are taken, those that require gradients.
-"""
+"""Which weights count: pruned ones as 0, and in derivatives those that require gradients."""
 
 from collections.abc import Iterator
 
