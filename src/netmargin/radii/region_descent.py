@@ -1,6 +1,5 @@
 """The nearest misclassified point of a linear region of a chain, and of the regions around it."""
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 
 from .boundary import judge_points
 from .exact.chain import Chain
-from .least_distance import solve_least_distance
+from .least_distance import find_nearest_point
 
 _ROUNDS = 30
 """Moves to a neighbouring region at most: few descents of 784-256-256-10 took as many."""
@@ -33,13 +32,10 @@ roundings, so that the net agrees.
 """
 _ON_KINK = 1e-10
 """Share of a layer's largest value within which a unit counts as on its kink."""
-_INFEASIBLE = 1e-14
-"""Squared residual of the dual problem below which there is no point: its rows have norm 1."""
-
 Kink = tuple[int, int]
-"""A hidden layer and a unit of it."""
-_GAP: Kink = (-1, 0)
-"""Stands for the gap to the rival, which ends a region like a kink; no layer has this number."""
+"""A hidden layer and a unit of it. The gap to the rival, which ends a region like a kink, is of the
+layer behind all hidden ones.
+"""
 
 
 @dataclass
@@ -51,9 +47,9 @@ class _Region:
     sides: list[Kink]  # the kinks that were looked at, the gap first
     rows: np.ndarray  # (sides, d): rows . step >= bounds is what they ask of a step from the sample
     bounds: np.ndarray  # (sides,)
-    step: np.ndarray = field(default_factory=lambda: np.zeros(0))  # the shortest that they allow
-    length: float = math.inf  # its length, infinite where it would be too long, or there is none
-    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (sides,): its multipliers
+    start: tuple[np.ndarray, ...] = ()  # z_1 .. z_{K+1} at the sample by the region's linear map
+    step: np.ndarray | None = None  # the shortest that the sides allow, if that is short enough
+    weights: np.ndarray = field(init=False)  # (sides,): its multipliers
 
 
 def has_small_layers(chain: Chain) -> bool:
@@ -96,34 +92,31 @@ class _Descent:
         self.net, self.chain, self.x, self.y, self.points = net, chain, x, y, points.clone()
         self.anchors = x.flatten(1).cpu().numpy()
         self.best = (points - x).flatten(1).norm(dim=1).cpu().numpy()
+        self.gap: Kink = (len(chain.slopes), 0)
 
     def find_regions(self) -> list[_Region]:
         """The regions of the points, and the rival that wins there, for good."""
         values = self.chain.evaluate(self.points.cpu().numpy())
         own = self.y.cpu().numpy()
         self.gaps = _choose_gaps(self.chain.weights[-1].shape[0], values[-1], own)
-        return [self._open(n, [z[n] > 0 for z in values[:-1]], [_GAP]) for n in range(len(own))]
+        return [self._open(n, [z[n] > 0 for z in values[:-1]], []) for n in range(len(own))]
 
     def solve(self, regions: list[_Region]) -> None:
         """Find the shortest steps to the rival within regions, as far as they are short enough."""
         at_sample = self._evaluate(regions, np.zeros((len(regions), self.anchors.shape[1])))
-        places = {id(region): place for place, region in enumerate(regions)}
+        for region, start in zip(regions, at_sample, strict=True):
+            region.start = start
         alive = regions
         for _ in range(_CUT_ROUNDS):
-            self._add_rows(alive, [z[[places[id(r)] for r in alive]] for z in at_sample])
-            for region in alive:
-                _find_shortest_step(region)
-            alive = [r for r in alive if self._is_short(r)]
+            alive = [region for region in alive if self._find_step(region)]
             if not alive:
                 return
             values = self._evaluate(alive, np.stack([r.step for r in alive]))
-            alive = [r for i, r in enumerate(alive) if _add_violated(r, [z[i] for z in values])]
-            if not alive:
-                return
+            alive = [r for r, z in zip(alive, values, strict=True) if _add_violated(r, z)]
 
     def keep_nearer(self, regions: list[_Region]) -> list[_Region]:
         """Judge the points that regions found; keep the nearest, and return their regions."""
-        solved = [r for r in regions if r.length < math.inf]
+        solved = [r for r in regions if r.step is not None]
         if not solved:
             return []
         samples = torch.tensor([r.sample for r in solved], device=self.x.device)
@@ -142,88 +135,70 @@ class _Descent:
 
     def list_neighbours(self, region: _Region) -> list[_Region]:
         """The regions beyond the kinks that hold the nearest point back most."""
-        order = np.argsort(-region.weights)[:_NEIGHBOURS]
+        pushes = region.weights * np.linalg.norm(region.rows, axis=1)
+        order = np.argsort(-pushes)[:_NEIGHBOURS]
         active = [region.sides[i] for i in order if region.weights[i] > 0]
-        kinks = [kink for kink in active if kink != _GAP]
+        kinks = [kink for kink in active if kink != self.gap]
         found = []
         for layer, unit in kinks:
             signs = list(region.signs)
             signs[layer] = signs[layer].copy()
             signs[layer][unit] ^= True
             # What holds the point back on this side often does so on the other.
-            found.append(self._open(region.sample, signs, [_GAP, *kinks]))
+            found.append(self._open(region.sample, signs, kinks))
         return found
 
-    def _open(self, sample: int, signs: list[np.ndarray], sides: list[Kink]) -> _Region:
+    def _open(self, sample: int, signs: list[np.ndarray], kinks: list[Kink]) -> _Region:
         """A region whose sides have no rows yet."""
-        return _Region(sample, signs, sides, np.zeros((0, self.anchors.shape[1])), np.zeros(0))
+        no_rows = np.zeros((0, self.anchors.shape[1]))
+        return _Region(sample, signs, [self.gap, *kinks], no_rows, np.zeros(0))
 
-    def _is_short(self, region: _Region) -> bool:
-        """Whether the step of a region is nearer than the nearest point; else it is dropped."""
-        limit = self.best[region.sample] * (1 - _LEAST_PROGRESS)
-        if not region.length < limit:
-            region.length = math.inf
-        return region.length < limit
-
-    def _evaluate(self, regions: list[_Region], steps: np.ndarray) -> list[np.ndarray]:
-        """Compute z_1 .. z_{K+1} at samples plus steps by each region's linear map.
+    def _evaluate(self, regions: list[_Region], steps: np.ndarray) -> list[tuple[np.ndarray, ...]]:
+        """Compute z_1 .. z_{K+1} at samples plus steps by the linear map of each region.
 
         Outside the region too, where their signs tell which of its sides are violated.
         """
         a = self.anchors[[r.sample for r in regions]] + steps
         values = []
-        for layer, (weight, bias) in enumerate(
-            zip(self.chain.weights, self.chain.biases, strict=True)
-        ):
+        for k, (weight, bias) in enumerate(zip(self.chain.weights, self.chain.biases, strict=True)):
             values.append(a @ weight.T + bias)
-            if layer < len(self.chain.slopes):
-                a = values[-1] * self._factors(regions, layer)
-        return values
+            if k < len(self.chain.slopes):
+                signs = np.stack([region.signs[k] for region in regions])
+                a = values[-1] * np.where(signs, 1.0, self.chain.slopes[k])
+        return list(zip(*values, strict=True))
 
-    def _factors(self, regions: list[_Region], layer: int) -> np.ndarray:
-        """By what the units of a layer multiply in these regions, (regions, n_k)."""
-        signs = np.stack([r.signs[layer] for r in regions])
-        return np.where(signs, 1.0, self.chain.slopes[layer])
+    def _find_step(self, region: _Region) -> bool:
+        """Find the shortest step that a region's sides allow; whether it is short enough."""
+        self._add_rows(region)
+        region.step, size = None, float(np.abs(region.bounds).max())
+        if not 0 < size < np.inf:
+            return False
+        region.weights, step = find_nearest_point(region.rows, region.bounds / size)
+        limit = self.best[region.sample] * (1 - _LEAST_PROGRESS)
+        if step is not None and np.linalg.norm(step) * size < limit:
+            region.step = step * size
+        return region.step is not None
 
-    def _add_rows(self, regions: list[_Region], at_sample: list[np.ndarray]) -> None:
-        """Compute the rows and bounds of sides that have none yet, for all regions at once."""
-        wanted = [
-            (place, kink)
-            for place, region in enumerate(regions)
-            for kink in region.sides[len(region.bounds) :]
-        ]
-        last = len(self.chain.slopes)
-        rows, bounds = np.zeros((0, len(self.chain.weights[-1]))), np.zeros(len(wanted))
-        owners: list[int] = []
-        for layer in range(last, -1, -1):
-            if owners:
-                rows = rows * self._factors([regions[wanted[q][0]] for q in owners], layer)
-            new = [q for q, (_, kink) in enumerate(wanted) if kink[0] % (last + 1) == layer]
-            picks = np.zeros((len(new), len(self.chain.weights[layer])))
-            for i, q in enumerate(new):
-                place, kink = wanted[q]
-                picks[i] = self._pick(regions[place], kink)
-                z = at_sample[layer][place]
-                bounds[q] = -(picks[i] @ z) + _BEHIND * (kink == _GAP) * (abs(picks[i]) @ abs(z))
-            rows = np.concatenate([rows, picks]) if owners else picks
-            owners += new
-            rows = rows @ self.chain.weights[layer]
-        ordered = np.empty_like(rows)
-        ordered[owners] = rows
-        ends = np.cumsum([len(r.sides) - len(r.bounds) for r in regions])[:-1]
-        parts = zip(np.split(ordered, ends), np.split(bounds, ends), strict=True)
-        for region, (more_rows, more_bounds) in zip(regions, parts, strict=True):
-            region.rows = np.concatenate([region.rows, more_rows])
-            region.bounds = np.concatenate([region.bounds, more_bounds])
-
-    def _pick(self, region: _Region, kink: Kink) -> np.ndarray:
-        """The combination of a layer's values that a side asks to be at least 0."""
-        if kink == _GAP:
-            return self.gaps[region.sample]
-        layer, unit = kink
-        picks = np.zeros(len(self.chain.weights[layer]))
-        picks[unit] = 1.0 if region.signs[layer][unit] else -1.0
-        return picks
+    def _add_rows(self, region: _Region) -> None:
+        """Compute the rows and bounds of sides that have none yet."""
+        # From the last layer back, as the slopes of all of them are.
+        known = len(region.bounds)
+        region.sides[known:] = new = sorted(region.sides[known:], reverse=True)
+        last, rows, bounds = self.gap[0], self.gaps[:0], [region.bounds]
+        for k in range(last, -1, -1):
+            if k < last:
+                rows = rows * np.where(region.signs[k], 1.0, self.chain.slopes[k])
+            units = [unit for layer, unit in new if layer == k]
+            picks = self.gaps[[region.sample] * len(units)]
+            if k < last:
+                # The combinations of the layer's values that sides ask to be at least 0.
+                picks = np.zeros((len(units), len(region.signs[k])))
+                picks[np.arange(len(units)), units] = np.where(region.signs[k][units], 1.0, -1.0)
+            z = region.start[k]
+            bounds.append(_BEHIND * (k == last) * (abs(picks) @ abs(z)) - picks @ z)
+            rows = np.concatenate([rows, picks]) @ self.chain.weights[k]
+        region.rows = np.concatenate([region.rows, rows])
+        region.bounds = np.concatenate(bounds)
 
 
 def _choose_gaps(outputs: int, values: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -238,23 +213,7 @@ def _choose_gaps(outputs: int, values: np.ndarray, y: np.ndarray) -> np.ndarray:
     return gaps
 
 
-def _find_shortest_step(region: _Region) -> None:
-    """Find the shortest step with rows . step >= bounds, and its multipliers."""
-    norms = np.linalg.norm(region.rows, axis=1)
-    norms[norms == 0] = 1.0
-    rows, bounds = region.rows / norms[:, None], region.bounds / norms
-    size = np.abs(bounds).max()
-    region.length = math.inf
-    if size == 0 or not np.isfinite(size):
-        return
-    weights, rest = solve_least_distance(rows, bounds / size)
-    if rest @ rest > _INFEASIBLE:
-        region.weights = weights / -rest[-1] * size
-        region.step = rows.T @ region.weights
-        region.length = float(np.linalg.norm(region.step))
-
-
-def _add_violated(region: _Region, values: list[np.ndarray]) -> bool:
+def _add_violated(region: _Region, values: tuple[np.ndarray, ...]) -> bool:
     """Add the most violated sides of each layer; whether there are any."""
     known, added = set(region.sides), []
     for layer, signs in enumerate(region.signs):

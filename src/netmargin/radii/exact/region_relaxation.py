@@ -95,7 +95,7 @@ def relax(question: Question, region: Region) -> Relaxation:
     parts = (ball.low, ball.high, ball.anchors, region.signs, ball.slopes)
     low, high, value, sign, negative = map(gather, parts)
     reach = np.maximum(-low, high)
-    y, t_last = _write_functionals(ball, region, layers[:full], units[:full], reach[:full])
+    y, t_last = write_functionals(ball, region, layers[:full], units[:full], reach[:full])
     target = (w * (region.signs[last] != 0)) @ t_last
     target[0] += 1.0
     rows, target, inputs, directions = _reduce_inputs(
@@ -124,13 +124,20 @@ def relax(question: Question, region: Region) -> Relaxation:
     )
 
 
-def _write_functionals(
-    ball: Ball, region: Region, layers: np.ndarray, units: np.ndarray, reach: np.ndarray
+_NONE = np.zeros(0, int)
+
+
+def write_functionals(
+    ball: Ball,
+    region: Region,
+    layers: np.ndarray = _NONE,
+    units: np.ndarray = _NONE,
+    reach: np.ndarray = _NONE,
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Write y of every hidden layer, and t of the last one, as functionals of (1, v).
 
     Variables are scaled: d by the radius, t of full units (layers, units) by their reach. Rows t of
-    free units of the last layer are 0.
+    other free units are 0.
     """
     inputs = ball.weights[0].shape[1]
     t = np.zeros((inputs, 1 + inputs + len(units)))
