@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import netmargin as nm
-from netmargin.radii.boundary import polish_points
+from netmargin.radii.boundary import Attacked, polish_points
 from netmargin.radii.input_box import choose_bounds
 
 from .radii_nets import NETS, Trained, train_net
@@ -48,7 +48,7 @@ def find_by_fmn(trained: Trained) -> np.ndarray:
     attack = foolbox.attacks.L2FMNAttack()
     torch.manual_seed(_SEED)
     points = attack(attacked, trained.X, trained.y, epsilons=None)[0].detach()
-    return polish_points(trained.net, trained.X, trained.y, points, None)[0].numpy()
+    return polish_points(Attacked(trained.net, trained.X, trained.y), points)[0].numpy()
 
 
 ATTACKS: dict[str, Find] = {

@@ -14,7 +14,7 @@ import netmargin as nm
 from netmargin import models
 from netmargin.radii import region_descent
 from netmargin.radii.attacks import ATTACKS, FOOLBOX, nearest_misclassified
-from netmargin.radii.boundary import compute_gap_and_slope, polish_points
+from netmargin.radii.boundary import Attacked, compute_gap_and_slope, polish_points
 from netmargin.radii.certified import score_margins
 from netmargin.radii.exact.chain import read_chain
 from netmargin.radii.region_descent import descend_through_regions
@@ -113,7 +113,7 @@ def test_the_boundary_of_a_ball_is_followed_towards_x():
     net = Scores(lambda x: x.square().sum(1) - 1)
     inside = 0.5 * nn.functional.normalize(torch.randn(20, 3).double())
     x = 3 * nn.functional.normalize(inside + torch.randn(20, 3).double())
-    distances, points = polish_points(net, x, torch.ones(20).double(), inside, None)
+    distances, points = polish_points(Attacked(net, x, torch.ones(20).double()), inside)
     assert 2 * (1 - 1e-12) <= distances.min() <= distances.max() <= 2.1
     np.testing.assert_allclose((points - x).norm(dim=1), distances, rtol=1e-12)
 
@@ -146,7 +146,7 @@ def test_descents_end_where_no_neighbour_is_nearer(slope):
         y, there = net(X).argmax(1), net(far).argmax(1)
     wrong = y != there
     x, y, start = X[wrong][:40], y[wrong][:40], far[wrong][:40]
-    ends = descend_through_regions(net, chain, x, y, start)
+    ends = descend_through_regions(Attacked(net, x, y), chain, start)
     for anchor, label, first, end in zip(x.numpy(), y.tolist(), start, ends.numpy(), strict=True):
         distance = np.linalg.norm(end - anchor)
         assert distance < np.linalg.norm(first.numpy() - anchor)
@@ -235,7 +235,7 @@ def test_points_lie_in_the_box():
         net[0].weight.copy_(torch.tensor([[1.0, 10.0], [-1.0, -10.0]]))
         net[0].bias.copy_(torch.tensor([-0.5, 0.5]))
         net[2].weight.copy_(torch.tensor([[0.0, 0.0], [1.0, -1.0]]))
-    walked = walk_to_boundary(net, x, y, box=(0, 1), widest=10.0, chain=read_chain(net, x))
+    walked = walk_to_boundary(Attacked(net, x, y, (0, 1)), 10.0, read_chain(net, x))
     assert (walked - x).norm().item() == pytest.approx(radius, rel=2e-6)
 
 
@@ -275,7 +275,7 @@ def test_gradients_that_are_no_numbers():
     assert z.grad.isnan().any()
     net = Scores(function)
     assert compute_gap_and_slope(net, X, y, 1 - y)[1].tolist() == [[0.0, -1.0]] * 2
-    walked = walk_to_boundary(net, X, y, box=None, widest=10.0, chain=None)
+    walked = walk_to_boundary(Attacked(net, X, y), 10.0, None)
     np.testing.assert_allclose((walked - X).norm(dim=1), [2**0.5, 0.5**0.5], rtol=1e-5)
     assert (score_margins(net, walked, y).amin(1) <= 0).all()
     # |d_1| + d_2 = 2 - x_2 at the boundary: the nearest points lie on the diagonals.

@@ -245,3 +245,17 @@ def test_the_rounding_of_branches_is_bounded(parts, large):
             assert abs(Fraction(at) - true) <= Fraction(allowed)
     assert 0 < errors.max() < 1e-4
     assert errors.min(0).values.max() > 1e-9
+
+
+@torch.no_grad()
+def test_the_rounding_of_scales_that_have_lost_digits_is_bounded():
+    """Of a batch norm: 3/2 and 1/2 of the smallest float64 number, times 1e300."""
+    norm = nn.BatchNorm1d(2, eps=0.0).double()
+    norm.running_var.fill_(4.0)
+    norm.weight.copy_(torch.tensor([3.0, 1.0]).double() * 2.0**-1074)
+    x = torch.full((1, 2), 1e300, dtype=torch.float64)
+    layers = [named.layer for named in trace_layers(nn.Sequential(norm).eval(), x)]
+    found, errors = run_layers(layers, x)[0], rounding_errors(layers, x, [])[0]
+    for k, half in enumerate((3, 1)):
+        exact = Fraction(half, 2) * Fraction(2.0**-1074) * Fraction(1e300)
+        assert abs(Fraction(found[k].item()) - exact) <= Fraction(errors[k].item()) < 1

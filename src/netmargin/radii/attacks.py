@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ..errors import MissingLibraryError
 from ..nets.model import scores
 from .boundary import (
+    Attacked,
     compute_margin,
     compute_margin_and_slope,
     judge_points,
@@ -97,29 +98,27 @@ def nearest_misclassified(
     """
     # From here on scores are of order 1: no square of a slope underflows.
     net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN, judge).eval()
-    classes = (y > 0).long() if y.is_floating_point() else y
+    samples = Attacked(net, x, (y > 0).long() if y.is_floating_point() else y, box)
     bounds = choose_bounds(x) if box is None else box
     widest = (bounds[1] - bounds[0]) * x[0].numel() ** 0.5
     best, nearest = x.new_full((len(x),), torch.inf), torch.full_like(x, torch.nan)
     found_by = torch.full((len(x),), -1, device=x.device)
     for index, name in enumerate([*attacks, SEARCH]):
         if name == OWN:
-            points = walk_to_boundary(net, x, classes, box=box, widest=widest, chain=chain)
-            distance, points = judge_points(net, x, classes, points, box)
+            points = walk_to_boundary(samples, widest, chain)
+            distance, points = judge_points(samples, points)
         elif name == SEARCH:
-            distance, points = _search_ball(net, x, classes, best, box, widest=widest)
+            distance, points = _search_ball(samples, best, widest)
         else:
-            points = _run_foolbox(name, net, x, classes, bounds, steps)
-            distance, points = polish_points(net, x, classes, points, box)
+            points = _run_foolbox(name, samples, bounds, steps)
+            distance, points = polish_points(samples, points)
         nearer = distance < best
         best, found_by = torch.where(nearer, distance, best), torch.where(nearer, index, found_by)
         nearest = torch.where(one_each(nearer, x), points, nearest)
     return Found(best, nearest, found_by)
 
 
-def _run_foolbox(
-    name: str, net: nn.Module, x: Tensor, y: Tensor, bounds: tuple[float, float], steps: int
-) -> Tensor:
+def _run_foolbox(name: str, samples: Attacked, bounds: tuple[float, float], steps: int) -> Tensor:
     """Run an attack of foolbox; its points, which nobody has judged."""
     try:
         import foolbox
@@ -128,6 +127,7 @@ def _run_foolbox(
             f"The attacks {', '.join(FOOLBOX)} need the library foolbox: pip install"
             f" 'netmargin[attacks]'. Or keep to netmargin's own, attacks=(\"{OWN}\",)."
         ) from error
+    net, x, y, _ = samples
     # The median distance to the boundary, as if the net were linear.
     margin, slope = compute_margin_and_slope(net, x, y)
     distances = margin / slope.flatten(1).norm(dim=1).clamp(min=1e-300)
@@ -146,25 +146,18 @@ def _run_foolbox(
         return made[name]()(attacked, x.clamp(*bounds), y, epsilons=None)[0].detach()
 
 
-def _search_ball(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    best: Tensor,
-    box: InputBox,
-    *,
-    widest: float,
-) -> tuple[Tensor, Tensor]:
+def _search_ball(samples: Attacked, best: Tensor, widest: float) -> tuple[Tensor, Tensor]:
     """Search the ball around each sample, out to the distance known or the widest, by random
     points: in few dimensions attacks miss the nearest piece of the boundary. Distances are
     infinite where nothing nearer was found.
     """
+    x = samples.x
     random = torch.Generator(x.device).manual_seed(0)
     found, points = torch.full_like(best, torch.inf), x.clone()
     rounds_without = 0
     while rounds_without < _PATIENCE:
-        start = _draw_nearest(net, x, y, best, box, widest, random)
-        distance, tried = polish_points(net, x, y, start, box)
+        start = _draw_nearest(samples, best, widest, random)
+        distance, tried = polish_points(samples, start)
         progress = distance < best * (1 - _LEAST_PROGRESS)
         nearer = distance < best
         found = torch.where(nearer, distance, found)
@@ -174,8 +167,9 @@ def _search_ball(
     return found, points
 
 
-def _draw_nearest(net, x, y, best, box, widest: float, random: torch.Generator) -> Tensor:
+def _draw_nearest(samples: Attacked, best: Tensor, widest: float, random) -> Tensor:
     """The nearest misclassified of points drawn uniformly in balls of radius `best`, or x."""
+    net, x, y, _ = samples
     nearest, start = best.clone(), x.clone()
     left, at_once = max(_RANDOM_POINTS // x[0].numel(), _LEAST_RANDOM_POINTS), _AT_ONCE // x.numel()
     options = {"generator": random, "dtype": x.dtype, "device": x.device}
@@ -187,8 +181,7 @@ def _draw_nearest(net, x, y, best, box, widest: float, random: torch.Generator) 
         share = torch.rand(count, len(x), **options) ** (1 / x[0].numel())
         radius = best.clamp(max=widest) * share
         steps = direction * (radius / direction.norm(dim=2))[..., None]
-        points = x + steps.reshape(count, *x.shape)
-        points = points.clamp(*box) if box else points
+        points = samples.clip(x + steps.reshape(count, *x.shape))
         tried = points.flatten(0, 1)
         distance = measure_distance(x.repeat(count, *[1] * (x.ndim - 1)), tried).view(count, -1)
         with torch.no_grad():

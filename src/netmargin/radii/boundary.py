@@ -1,6 +1,7 @@
 """Points on the boundary between right and wrong: judged, and moved to where it is nearest."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,23 @@ _TANGENT_OVERSHOOT = 1e-6
 """Relative distance by which a step goes beyond the tangent: the boundary itself is misclassified,
 and rounding may miss it.
 """
+
+
+class Attacked(NamedTuple):
+    """Samples under attack."""
+
+    net: nn.Module  # scores (N, C), C > 1, of order 1; what bounds their rounding is its `judge`
+    x: Tensor  # (N, ...)
+    y: Tensor  # (N,), class indices
+    box: InputBox = None
+
+    def part(self, places: Tensor) -> "Attacked":
+        """Some of the samples."""
+        return self._replace(x=self.x[places], y=self.y[places])
+
+    def clip(self, points: Tensor) -> Tensor:
+        """Move points to where they are nearest in the box."""
+        return points.clamp(*self.box) if self.box else points
 
 
 def compute_margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
@@ -80,32 +98,26 @@ def one_each(values: Tensor, x: Tensor) -> Tensor:
     return values.reshape(-1, *[1] * (x.ndim - 1))
 
 
-def judge_points(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
-) -> tuple[Tensor, Tensor]:
+def judge_points(samples: Attacked, points: Tensor) -> tuple[Tensor, Tensor]:
     """Clip points to the box and ask the net whether they are misclassified; ties are.
 
     A net that has a `judge`, which bounds the rounding of its scores, moves points a little behind
     the boundary, to where they are misclassified in exact arithmetic too. Distances from x, (N,),
     are infinite where a point is not known to be misclassified.
     """
-    points = points.nan_to_num()
-    points = points.clamp(*box) if box else points
+    points = samples.clip(points.nan_to_num())
     with torch.no_grad():
-        wrong = compute_margin(net, points, y) <= 0
-    if getattr(net, "judge", None) is not None and wrong.any():
-        points[wrong], wrong[wrong.clone()] = _step_behind(
-            net, x[wrong], y[wrong], points[wrong], box
-        )
-    return measure_distance(x, points).masked_fill(~wrong, torch.inf), points
+        wrong = compute_margin(samples.net, points, samples.y) <= 0
+    if getattr(samples.net, "judge", None) is not None and wrong.any():
+        points[wrong], wrong[wrong.clone()] = _step_behind(samples.part(wrong), points[wrong])
+    return measure_distance(samples.x, points).masked_fill(~wrong, torch.inf), points
 
 
-def _step_behind(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
-) -> tuple[Tensor, Tensor]:
+def _step_behind(samples: Attacked, points: Tensor) -> tuple[Tensor, Tensor]:
     """Step down the margin, or without a slope away from x, until points are misclassified by more
     than rounding. Returns them, and which are.
     """
+    net, x, y, _ = samples
     lacking = bound_margins(net.judge, points, y)  # type: ignore[arg-type]
     behind = lacking <= 0
     left = torch.nonzero(~behind)[:, 0]
@@ -119,8 +131,7 @@ def _step_behind(
     length = 2 * (lacking[left] / net.scale) / steepness  # type: ignore[operator]
     length = torch.where(flat, _FLAT_STEP * norm(points[left].flatten(1)), length)
     for _ in range(_STEPS_BEHIND):
-        moved = (points[left] + one_each(length, down) * down).nan_to_num()
-        moved = moved.clamp(*box) if box else moved
+        moved = samples.clip((points[left] + one_each(length, down) * down).nan_to_num())
         with torch.no_grad():
             there = compute_margin(net, moved, y[left]) <= 0
         there &= bound_margins(net.judge, moved, y[left]) <= 0  # type: ignore[arg-type]
@@ -133,53 +144,50 @@ def _step_behind(
     return points, behind
 
 
-def polish_points(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
-) -> tuple[Tensor, Tensor]:
+def polish_points(samples: Attacked, points: Tensor) -> tuple[Tensor, Tensor]:
     """Judge points, and move misclassified ones along the boundary to where it is nearest."""
-    distances, points = judge_points(net, x, y, points, box)
+    distances, points = judge_points(samples, points)
     wrong = distances.isfinite()
     if not wrong.any():
         return distances, points
     moved = points.clone()
     with torch.no_grad():
-        moved[wrong] = _descend_along_boundary(net, x[wrong], y[wrong], points[wrong], box)
-    nearest, moved = judge_points(net, x, y, moved, box)
+        moved[wrong] = _descend_along_boundary(samples.part(wrong), points[wrong])
+    nearest, moved = judge_points(samples, moved)
     # Where rounding decides about x itself, the boundary may lead to what no longer counts.
-    nearer = nearest <= distances
-    return torch.minimum(nearest, distances), torch.where(one_each(nearer, x), moved, points)
+    nearer = one_each(nearest <= distances, moved)
+    return torch.minimum(nearest, distances), torch.where(nearer, moved, points)
 
 
-def _descend_along_boundary(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, box: InputBox
-) -> Tensor:
+def _descend_along_boundary(samples: Attacked, points: Tensor) -> Tensor:
     """The nearest misclassified points that Newton steps along the boundary's tangent lead to."""
-    points = find_first_crossing(net, x, y, points, _FINE_BISECTIONS)
+    net, x, y, _ = samples
+    points = _find_first_crossing(samples, points, _FINE_BISECTIONS)
     best, nearest = measure_distance(x, points), points
     for _ in range(_BOUNDARY_STEPS):
         margin, slope = compute_margin_and_slope(net, points, y)
-        aim = _project_onto_tangent(x, points, margin, slope, box)
+        aim = _project_onto_tangent(samples, points, margin, slope)
         wrong = compute_margin(net, aim, y) <= 0
         # An aim that is classified correctly is moved back towards the point that is not.
-        candidate = torch.where(
-            one_each(wrong, x), aim, find_first_crossing(net, aim, y, points, _COARSE_BISECTIONS)
-        )
-        points = find_first_crossing(net, x, y, candidate, _COARSE_BISECTIONS)
+        back = _find_first_crossing(samples._replace(x=aim), points, _COARSE_BISECTIONS)
+        candidate = torch.where(one_each(wrong, x), aim, back)
+        points = _find_first_crossing(samples, candidate, _COARSE_BISECTIONS)
         distance = measure_distance(x, points)
         if not (distance < best * (1 - 1e-9)).any():
             break
         nearest = torch.where(one_each(distance < best, x), points, nearest)
         best = torch.minimum(best, distance)
-    return find_first_crossing(net, x, y, nearest, _FINE_BISECTIONS)
+    return _find_first_crossing(samples, nearest, _FINE_BISECTIONS)
 
 
 def _project_onto_tangent(
-    x: Tensor, points: Tensor, margin: Tensor, slope: Tensor, box: InputBox
+    samples: Attacked, points: Tensor, margin: Tensor, slope: Tensor
 ) -> Tensor:
     """Find the z of the box nearest to x with margin + slope . (z - points) <= 0.
 
     It is x - t slope, clipped, for the smallest such t >= 0; the points show that there is one.
     """
+    x, box = samples.x, samples.box
     start, slope, offset = x.flatten(1), slope.flatten(1), (points - x).flatten(1)
     # The value that slope . (z - x) must not exceed.
     needed = (slope * offset).sum(1, keepdim=True) - margin[:, None]
@@ -204,10 +212,9 @@ def _project_onto_tangent(
     return (start - (1 + _TANGENT_OVERSHOOT) * high * slope).clamp(*box).reshape_as(x)
 
 
-def find_first_crossing(
-    net: nn.Module, x: Tensor, y: Tensor, points: Tensor, bisections: int
-) -> Tensor:
+def _find_first_crossing(samples: Attacked, points: Tensor, bisections: int) -> Tensor:
     """Bisect the segment from x to a misclassified point; the misclassified end of the bracket."""
+    net, x, y, _ = samples
     low, high = x.new_zeros(len(x)), x.new_ones(len(x))
     for _ in range(bisections):
         middle = (low + high) / 2

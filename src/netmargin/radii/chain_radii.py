@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..core.deadline import Deadline
 from .attacks import ScaledScores
-from .boundary import judge_points
+from .boundary import Attacked, judge_points
 from .exact.ball import compact
 from .exact.chain import Chain
 from .exact.radius import Proved, RadiusSearch
@@ -56,18 +56,17 @@ class ChainRadii:
         upper : the distance of the nearest misclassified input known. waiting : how many samples
         share the time left.
         """
-        classes = (y > 0).long() if y.is_floating_point() else y
+        samples = Attacked(self.net, x, (y > 0).long() if y.is_floating_point() else y)
         in_box, nearest = math.inf, torch.full_like(x[0], math.nan)
 
         def refine(point) -> float:
             nonlocal in_box, nearest
             points = torch.from_numpy(point).to(x).reshape_as(x)
-            distance, points = judge_points(self.net, x, classes, points, None)
+            distance, points = judge_points(samples, points)
             if not distance.isfinite():
                 return math.inf
-            chain = self.compacted.chain
-            points = descend_through_regions(self.net, chain, x, classes, points)
-            distance, points = judge_points(self.net, x, classes, points, None)
+            points = descend_through_regions(samples, self.compacted.chain, points)
+            distance, points = judge_points(samples, points)
             inside = self.box is None or bool(
                 ((points >= self.box[0]) & (points <= self.box[1])).all()
             )

@@ -75,10 +75,3 @@ def bound_layer_scores(
 ) -> tuple[Tensor, Tensor]:
     """The scores of a chain of layers, and their errors."""
     return run_layers(net, x).reshape(len(x), -1), rounding_errors(net, x, norms)
-
-
-def bound_chain_scores(chain: Chain, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The scores of a net that was read as a chain, and their errors."""
-    values = chain.evaluate(x.detach().cpu().numpy())
-    errors = chain.bound_errors(x.detach().flatten(1).cpu().numpy(), values)
-    return torch.from_numpy(values[-1]).to(x), torch.from_numpy(errors).to(x)

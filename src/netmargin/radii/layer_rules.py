@@ -1,6 +1,7 @@
 """Which layer an operation of a traced net is: modules by their type, functions by their name."""
 
 import copy
+import math
 import operator
 from typing import Any
 
@@ -9,22 +10,23 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from ..errors import ModelError
-from .layers import Averaged, Moved, Scaled
+from .layers import Moved, Scaled
 from .products import SMALLEST_NORMAL
 
 _DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 _RESHAPING = (nn.Flatten, nn.Unflatten)
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 KINKS = (nn.ReLU, nn.LeakyReLU, nn.PReLU)
 """Layers that are linear on both sides of 0, unit by unit."""
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d)
 LINEAR = (
     nn.Linear, *_CONVOLUTIONS,
     nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
-    nn.BatchNorm1d, nn.BatchNorm2d, nn.Identity, Averaged, Moved, Scaled,
+    nn.Identity, Moved, Scaled,
 )  # fmt: skip
 """Layers that are linear up to biases."""
 _KNOWN = (
-    *KINKS, *LINEAR, *_DROPOUT_LAYERS, *_RESHAPING,
+    *KINKS, *LINEAR, *_BATCH_NORMS, *_DROPOUT_LAYERS, *_RESHAPING,
     nn.ReLU6, nn.Hardtanh, nn.Tanh, nn.MaxPool1d, nn.MaxPool2d,
 )  # fmt: skip
 """Layers with a Lipschitz constant; any other one, and so any new one, is refused."""
@@ -90,9 +92,10 @@ def describe(node: fx.Node, modules: dict[str, nn.Module]) -> str:
 
 
 def make_layer(node: fx.Node, module: nn.Module | None, values: Tensor, said: str) -> nn.Module:
-    """The layer that a node applies to values, (2, ...); of its module, if it is the call of one.
+    """The layer that a node applies to values, (2, ...), or a Sequential of several.
 
-    The nodes of a trace hold their values as `meta["value"]`. Raises ModelError without a rule.
+    module : what it calls, if that is one. The nodes of a trace hold their values as
+    `meta["value"]`. Raises ModelError without a rule.
     """
     shape = node.meta["value"].shape[1:]
     if module is not None:
@@ -128,7 +131,7 @@ def make_layer(node: fx.Node, module: nn.Module | None, values: Tensor, said: st
         dims = args[1] if len(args) > 1 else named.get("dim")
         dims = [d % values.ndim for d in ([dims] if isinstance(dims, int) else dims or [0])]
         if 0 not in dims:
-            return Averaged(dims, shape)
+            return _make_mean(dims, values[0], shape)
     constants = [a for a in args if isinstance(a, (int, float, Tensor))]  # all but the samples
     if ARITHMETIC.get(call, "cat") != "cat" and not named and len(constants) == len(args) - 1:
         return calculate(ARITHMETIC[call], args, values[:1])
@@ -172,11 +175,12 @@ def _take_layer(layer: nn.Module, values: Tensor, shape: torch.Size, said: str) 
     least = len(getattr(layer, "stride", "")) + 2 if kind in _CONVOLUTIONS else 2
     if values.ndim < least and not isinstance(layer, KINKS):
         raise ModelError(f"{said} takes the samples of a batch for channels of one.")
-    normalizes = isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d))
-    by_batch = normalizes and (layer.running_var is None or layer.training)
+    by_batch = isinstance(layer, _BATCH_NORMS) and (layer.running_var is None or layer.training)
     if kind in _KNOWN and not by_batch and not (kind in _DROPOUT_LAYERS and layer.training):
         if kind in _RESHAPING:
             return Moved(shape)
+        if isinstance(layer, _BATCH_NORMS):
+            return _write_batch_norm(layer, [1] * (len(shape) - 1))
         return nn.Identity() if kind in _DROPOUT_LAYERS else _without_in_place(layer)
     raise refuse(said, "known Lipschitz constant")
 
@@ -187,6 +191,31 @@ def _without_in_place(layer: nn.Module) -> nn.Module:
     if hasattr(layer, "inplace"):
         setattr(layer, "inplace", False)  # noqa: B010
     return layer
+
+
+def _write_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d, ones: list[int]) -> nn.Sequential:
+    """A batch norm as what it subtracts from each channel, and what it makes of the difference."""
+    assert layer.running_mean is not None
+    assert layer.running_var is not None
+    scale = (layer.running_var + layer.eps).rsqrt()
+    bias = torch.zeros_like(scale) if layer.bias is None else layer.bias.detach()
+    if layer.weight is not None:
+        # No scale vanishes but those of weight 0.
+        weight, least = layer.weight.detach(), 2.0**-1074
+        scale = (
+            torch.where(weight == 0, 0.0, (scale * weight.abs()).clamp(min=least)) * weight.sign()
+        )
+    mean, scale, bias = (part.reshape(-1, *ones) for part in (layer.running_mean, scale, bias))
+    return nn.Sequential(Scaled(torch.ones_like(mean), -mean), Scaled(scale, bias))
+
+
+def _make_mean(dims: list[int], sample: Tensor, shape: torch.Size) -> nn.Sequential:
+    """The mean over dimensions of a batch: what is averaged is moved to the end."""
+    kept = [d for d in range(sample.ndim) if d + 1 not in dims]
+    places = torch.arange(sample.numel(), device=sample.device).reshape(sample.shape)
+    index = places.permute(*kept, *(d - 1 for d in dims)).flatten()
+    together = Moved((math.prod(sample.shape[d] for d in kept), -1), index)
+    return nn.Sequential(together, nn.AdaptiveAvgPool1d(1), Moved(shape))
 
 
 def _move(node: fx.Node, values: Tensor, shape: torch.Size, said: str) -> Moved:

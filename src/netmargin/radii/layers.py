@@ -1,5 +1,6 @@
 """Layers that a forward pass writes without a module: arithmetic, moves, branches that meet."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -28,7 +29,7 @@ class Moved(nn.Module):
     No number occurs twice.
     """
 
-    def __init__(self, shape: torch.Size, index: Tensor | None = None):
+    def __init__(self, shape: Sequence[int], index: Tensor | None = None):
         super().__init__()
         self.shape, self.index = shape, index
 
@@ -36,18 +37,6 @@ class Moved(nn.Module):
         """Move the numbers of x, (N, ...)."""
         x = x if self.index is None else x.flatten(1)[:, self.index]
         return x.reshape(len(x), *self.shape)
-
-
-class Averaged(nn.Module):
-    """Means over some dimensions of samples, given another shape."""
-
-    def __init__(self, dims: list[int], shape: torch.Size):
-        super().__init__()
-        self.dims, self.shape = dims, shape
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Average x, (N, ...)."""
-        return x.mean(self.dims).reshape(len(x), *self.shape)
 
 
 class Branches(nn.Module):

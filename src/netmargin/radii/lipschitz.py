@@ -10,7 +10,12 @@ from ..errors import ModelError
 from ..nets.gradients import differentiate_each
 from .layer_rules import LINEAR
 from .layers import Branches, Moved, Scaled
-from .products import LARGEST_MATRIX, SMALLEST_NORMAL, multiply_absolute, without_biases
+from .products import (
+    LARGEST_MATRIX,
+    SMALLEST_NORMAL,
+    multiply_absolute,
+    without_biases,
+)
 from .traced_layers import trace_layers
 
 _LARGEST_SIDE = 3200
@@ -176,9 +181,8 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
     if isinstance(layer, (Moved, nn.Identity)):
         return 1.0
     if isinstance(layer, Scaled):
-        return layer.weight.abs().max().item() * _ROUNDING
-    if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
-        return _scales_of_batch_norm(layer).max().item() * _ROUNDING
+        size = layer.weight.abs().max().item()
+        return max(size, SMALLEST_NORMAL) * _ROUNDING if size > 0 else 0.0
     if isinstance(layer, nn.Linear):
         return _matrix_norm(layer.weight if outputs <= inputs else layer.weight.T)
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
@@ -250,16 +254,6 @@ def _bound_by_fourier(layer: nn.Conv2d) -> float:
     growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
     norms = [torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)]
     return max(norms) * growth * _ROUNDING * largest + _LEAST
-
-
-def _scales_of_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d) -> Tensor:
-    """The factor of each channel, whose products that would vanish are raised."""
-    assert layer.running_var is not None
-    scale = (layer.running_var + layer.eps).rsqrt()
-    if layer.weight is None:
-        return scale
-    size = layer.weight.abs()
-    return torch.where(size > 0, (scale * size).clamp(min=SMALLEST_NORMAL), 0.0)
 
 
 def _as_pair(value) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from ..errors import ModelError
 from ..nets.model import scores
 from .attacks import OWN
 from .exact.chain import Chain, read_chain
-from .flips import BoundedScores, bound_chain_scores, bound_layer_scores
+from .flips import BoundedScores, bound_layer_scores
 from .lipschitz import chain_norms, run_layers
 from .traced_layers import trace_layers
 
@@ -38,24 +38,23 @@ class Methods(NamedTuple):
 
 def choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]) -> Methods:
     """What can bound the radii of a net, of which x (n, ...) is a batch of inputs."""
+    layers: list[nn.Module] = []
+    constants, no_lower, judge = None, "", None
     # Nets without a known Lipschitz constant can still be attacked.
     try:
         layers = [named.layer for named in trace_layers(net, x)]
         require_same(net, layers, x)
-        constants, no_lower = chain_norms(layers, x), ""
+        judge = partial(bound_layer_scores, layers, [])
+        constants = chain_norms(layers, x)
+        judge = partial(bound_layer_scores, layers, constants[0])
     except ModelError as error:
-        layers, constants, no_lower = [], None, str(error)
+        no_lower = str(error)
     chain, no_chain = _read_chain(net, x, effort, attacks)
     searched = None if no_chain or effort == "quick" else chain
     if searched and not searched.slopes and constants and attacks:
         # Lipschitz constants of the gaps of linear nets are exact: with an attack nothing is
         # missing.
         searched = None
-    judge: BoundedScores | None = None
-    if constants is not None:
-        judge = partial(bound_layer_scores, layers, constants[0])
-    elif chain is not None:
-        judge = partial(bound_chain_scores, chain)
     return Methods(
         layers, constants, "" if searched else no_lower, chain, no_chain, searched, judge
     )

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .layers import Scaled
+
 UNIT_ROUNDOFF = 2.0**-52
 """Twice the unit roundoff of float64: a sum of n products is off by at most n of these, times the
 sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
@@ -46,20 +48,17 @@ class AbsoluteProduct(NamedTuple):
 
 def absolute_layer(layer: nn.Module) -> nn.Module:
     """A linear layer with absolute weights and biases."""
-    absolute = _changed(layer, weight=torch.abs, bias=torch.abs, running_mean=_negative)
-    with torch.no_grad():
-        if isinstance(absolute, (nn.BatchNorm1d, nn.BatchNorm2d)) and absolute.affine:
-            # Scales that would vanish are raised to numbers with all digits.
-            assert absolute.running_var is not None
-            least = 2 * SMALLEST_NORMAL * (absolute.running_var + absolute.eps).sqrt()
-            weight = absolute.weight
-            weight.copy_(torch.where(weight > 0, weight.maximum(least), 0.0))
+    absolute = _changed(layer, weight=torch.abs, bias=torch.abs)
+    if isinstance(absolute, Scaled):
+        # Weights are computed, and those that have lost digits are raised to numbers with all.
+        weight = absolute.weight
+        weight.copy_(torch.where(weight > 0, weight.clamp(min=2 * SMALLEST_NORMAL), 0.0))
     return absolute
 
 
 def without_biases(layer: nn.Module) -> nn.Module:
     """The linear part of a layer."""
-    return _changed(layer, bias=torch.zeros_like, running_mean=torch.zeros_like)
+    return _changed(layer, bias=torch.zeros_like)
 
 
 def _changed(layer: nn.Module, **changes: Callable[[Tensor], Tensor]) -> nn.Module:
@@ -70,11 +69,6 @@ def _changed(layer: nn.Module, **changes: Callable[[Tensor], Tensor]) -> nn.Modu
             if name in changes:
                 values.copy_(changes[name](values))
     return changed
-
-
-def _negative(values: Tensor) -> Tensor:
-    """The negative sizes of what is subtracted."""
-    return -values.abs()
 
 
 def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from .boundary import judge_points
+from .boundary import Attacked, judge_points
 from .exact.chain import Chain
 from .least_distance import find_nearest_point
 
@@ -48,7 +48,8 @@ class _Region:
     rows: np.ndarray  # (sides, d): rows . step >= bounds is what they ask of a step from the sample
     bounds: np.ndarray  # (sides,)
     start: tuple[np.ndarray, ...] = ()  # z_1 .. z_{K+1} at the sample by the region's linear map
-    step: np.ndarray | None = None  # the shortest that the sides allow, if that is short enough
+    found: bool = False  # whether it has a step that is short enough
+    step: np.ndarray = field(init=False)  # the shortest that the sides allow
     weights: np.ndarray = field(init=False)  # (sides,): its multipliers
 
 
@@ -57,21 +58,19 @@ def has_small_layers(chain: Chain) -> bool:
     return sum(weight.size for weight in chain.weights) <= _LARGEST_CHAIN
 
 
-def descend_through_regions(
-    net: nn.Module, chain: Chain, x: Tensor, y: Tensor, points: Tensor
-) -> Tensor:
+def descend_through_regions(samples: Attacked, chain: Chain, points: Tensor) -> Tensor:
     """Move misclassified points to the nearest one of their linear region, and on to regions beyond
     its active kinks, one by one, until none is nearer.
 
     In a region the nearest point is a least distance problem, which is solved by non-negative least
-    squares in its sides, those that are violated. All samples move together. The net, with scores
-    (N, C), C > 1, judges every point; the chain is the same net up to a factor on its scores, or
-    one score f for (-f, f). None of the points returned is farther than the one given.
+    squares in its sides, those that are violated. All samples move together, and their net judges
+    every point; the chain is the same net up to a factor on its scores, or one score f for (-f, f).
+    There is no box. None of the points returned is farther than the one given.
 
     Source: Lawson and Hanson 1974, chapter 23, for the least distance problem; the descent is
     beyond the papers.
     """
-    descent = _Descent(net, chain, x, y, points)
+    descent = _Descent(samples, chain, points)
     regions = descent.find_regions()
     for _ in range(_ROUNDS):
         descent.solve(regions)
@@ -88,16 +87,16 @@ def descend_through_regions(
 class _Descent:
     """One descent of all samples: what is known of each, and the regions looked at."""
 
-    def __init__(self, net: nn.Module, chain: Chain, x: Tensor, y: Tensor, points: Tensor):
-        self.net, self.chain, self.x, self.y, self.points = net, chain, x, y, points.clone()
-        self.anchors = x.flatten(1).cpu().numpy()
-        self.best = (points - x).flatten(1).norm(dim=1).cpu().numpy()
+    def __init__(self, samples: Attacked, chain: Chain, points: Tensor):
+        self.samples, self.chain, self.points = samples, chain, points.clone()
+        self.anchors = samples.x.flatten(1).cpu().numpy()
+        self.best = (points - samples.x).flatten(1).norm(dim=1).cpu().numpy()
         self.gap: Kink = (len(chain.slopes), 0)
 
     def find_regions(self) -> list[_Region]:
         """The regions of the points, and the rival that wins there, for good."""
         values = self.chain.evaluate(self.points.cpu().numpy())
-        own = self.y.cpu().numpy()
+        own = self.samples.y.cpu().numpy()
         self.gaps = _choose_gaps(self.chain.weights[-1].shape[0], values[-1], own)
         return [self._open(n, [z[n] > 0 for z in values[:-1]], []) for n in range(len(own))]
 
@@ -116,15 +115,13 @@ class _Descent:
 
     def keep_nearer(self, regions: list[_Region]) -> list[_Region]:
         """Judge the points that regions found; keep the nearest, and return their regions."""
-        solved = [r for r in regions if r.step is not None]
+        solved = [r for r in regions if r.found]
         if not solved:
             return []
-        samples = torch.tensor([r.sample for r in solved], device=self.x.device)
-        steps = torch.from_numpy(np.stack([r.step for r in solved])).to(self.x)
-        x = self.x[samples]
-        distances, points = judge_points(
-            self.net, x, self.y[samples], x + steps.reshape_as(x), None
-        )
+        own = torch.tensor([r.sample for r in solved], device=self.points.device)
+        steps = torch.from_numpy(np.stack([r.step for r in solved])).to(self.points)
+        samples = self.samples.part(own)
+        distances, points = judge_points(samples, samples.x + steps.reshape_as(samples.x))
         nearer: dict[int, _Region] = {}
         for region, distance, point in zip(solved, distances.tolist(), points, strict=True):
             if distance < self.best[region.sample] * (1 - _LEAST_PROGRESS):
@@ -170,14 +167,14 @@ class _Descent:
     def _find_step(self, region: _Region) -> bool:
         """Find the shortest step that a region's sides allow; whether it is short enough."""
         self._add_rows(region)
-        region.step, size = None, float(np.abs(region.bounds).max())
+        region.found, size = False, float(np.abs(region.bounds).max())
         if not 0 < size < np.inf:
             return False
         region.weights, step = find_nearest_point(region.rows, region.bounds / size)
         limit = self.best[region.sample] * (1 - _LEAST_PROGRESS)
         if step is not None and np.linalg.norm(step) * size < limit:
-            region.step = step * size
-        return region.step is not None
+            region.found, region.step = True, step * size
+        return region.found
 
     def _add_rows(self, region: _Region) -> None:
         """Compute the rows and bounds of sides that have none yet."""

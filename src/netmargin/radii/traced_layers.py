@@ -191,5 +191,6 @@ class _Reader:
             layer = self.steps[node][1]
             if node is start or layer is None:
                 break
-            found.append(layer)
+            parts = layer.layer if isinstance(layer.layer, nn.Sequential) else [layer.layer]
+            found += [NamedLayer(layer.said, part) for part in reversed(parts)]
         return found[::-1]

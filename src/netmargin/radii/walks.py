@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ..nets.input_slopes import differentiate
 from ..nets.model import scores
 from .boundary import (
+    Attacked,
     compute_gap_and_slope,
     judge_points,
     measure_distance,
@@ -16,7 +17,6 @@ from .boundary import (
     polish_points,
 )
 from .exact.chain import Chain
-from .input_box import InputBox
 from .region_descent import descend_through_regions, has_small_layers
 
 _CANDIDATES = 9
@@ -69,15 +69,7 @@ _SHORT = _Pace(30, 0.3)
 """Hops, which begin near their end: with a stride of 1 they would begin anywhere."""
 
 
-def walk_to_boundary(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    *,
-    box: InputBox,
-    widest: float,
-    chain: Chain | None,
-) -> Tensor:
+def walk_to_boundary(samples: Attacked, widest: float, chain: Chain | None) -> Tensor:
     """Find near misclassified points by walks towards the nearest rivals, and hops from there.
 
     Every walk goes down the gap between the scores of the sample's class and of one rival, and is
@@ -88,15 +80,15 @@ def walk_to_boundary(
     and in those beyond its kinks; otherwise the last one is polished by Newton steps along the
     boundary. A sample without such a point gets one that is classified correctly.
 
-    The scores of the net, (N, C), C > 1, are of order 1. widest : the largest radius that is tried.
-    Regions know no box, and take long for large layers: the chain is not used then.
+    widest : the largest radius that is tried. Regions know no box, and take long for large layers:
+    the chain is not used then.
 
     Source: Rony, Hafemann, Oliveira, Ben Ayed, Sabourin and Granger 2019 (DDN), for the sphere;
     Tashiro, Song and Ermon 2020, for points aside; the rest beyond the papers.
     """
-    regions = chain if box is None and chain and has_small_layers(chain) else None
-    search = _Search(net, x, y, box, widest, regions)
-    rivals, reach = _list_rivals(net, x, y, widest)
+    regions = chain if samples.box is None and chain and has_small_layers(chain) else None
+    search = _Search(samples, widest, regions)
+    rivals, reach = _list_rivals(samples, widest)
     starts = _STARTS_WITHOUT_REGIONS if regions is None else _STARTS
     # As many walks in all where there are fewer rivals: of two classes, a face detector's, 6 starts
     # ended up to 10% farther than 18.
@@ -113,35 +105,27 @@ def walk_to_boundary(
         search.keep(search.hop())
     if regions is not None:
         return search.nearest
-    return polish_points(net, x, y, search.nearest, box)[1]
+    return polish_points(samples, search.nearest)[1]
 
 
 class _Search:
     """Walks of a batch, and the nearest misclassified points so far."""
 
-    def __init__(
-        self,
-        net: nn.Module,
-        x: Tensor,
-        y: Tensor,
-        box: InputBox,
-        widest: float,
-        regions: Chain | None,
-    ):
-        self.net, self.x, self.y, self.box, self.widest = net, x, y, box, widest
-        self.regions = regions
+    def __init__(self, samples: Attacked, widest: float, regions: Chain | None):
+        self.samples, self.widest, self.regions = samples, widest, regions
+        x = samples.x
         self.random = torch.Generator(x.device).manual_seed(0)
         self.best, self.nearest = x.new_full((len(x),), torch.inf), x.clone()
 
     def keep(self, points: Tensor) -> None:
         """Judge points, follow them through regions, and keep those that are nearer."""
-        net, x, y = self.net, self.x, self.y
-        distance, points = judge_points(net, x, y, points, self.box)
+        distance, points = judge_points(self.samples, points)
         worth = distance < _WORTH_A_LOOK * self.best
         if self.regions is not None and worth.any():
-            found = descend_through_regions(net, self.regions, x[worth], y[worth], points[worth])
-            distance[worth], points[worth] = judge_points(net, x[worth], y[worth], found, self.box)
-        self.nearest = torch.where(one_each(distance < self.best, x), points, self.nearest)
+            part = self.samples.part(worth)
+            found = descend_through_regions(part, self.regions, points[worth])
+            distance[worth], points[worth] = judge_points(part, found)
+        self.nearest = torch.where(one_each(distance < self.best, points), points, self.nearest)
         self.best = torch.minimum(self.best, distance)
 
     def walk_to_rivals(
@@ -151,44 +135,48 @@ class _Search:
         wins, (N, R), infinite where it does not, and the nearest points, (N, ...).
         """
         n, many = rivals.shape
-        x, y = self.x.repeat_interleave(many, 0), self.y.repeat_interleave(many, 0)
-        begin = _step_aside(self.net, x, reach.flatten(), self.random) if aside else x
-        walked = _walk(self.net, x, y, rivals.flatten(), begin, reach.flatten(), self.box, _LONG)
+        own = torch.arange(n, device=rivals.device)
+        each = self.samples.part(own.repeat_interleave(many))
+        begin = _step_aside(each.net, each.x, reach.flatten(), self.random) if aside else each.x
+        walked = _walk(each, rivals.flatten(), begin, reach.flatten(), _LONG)
         distance, points = walked.distances, walked.points
         lost = distance.isinf()
         if lost.any():
-            points[lost] = self._scale_outwards(x[lost], y[lost], walked.last[lost])
-            distance[lost] = judge_points(self.net, x[lost], y[lost], points[lost], self.box)[0]
+            part = each.part(lost)
+            points[lost] = self._scale_outwards(part, walked.last[lost])
+            distance[lost] = judge_points(part, points[lost])[0]
         distances = distance.reshape(n, many)
-        return distances, points[distances.argmin(1) + many * torch.arange(n, device=x.device)]
+        return distances, points[distances.argmin(1) + many * own]
 
     def hop(self) -> Tensor:
         """Walk from beside the nearest points, where there are any, to the class that they have."""
-        points, found = self.x.clone(), self.best.isfinite()
+        points, found = self.samples.x.clone(), self.best.isfinite()
         if found.any():
-            x, y, nearest, reach = (v[found] for v in (self.x, self.y, self.nearest, self.best))
+            part, nearest, reach = self.samples.part(found), self.nearest[found], self.best[found]
             with torch.no_grad():
-                rivals = scores(self.net, nearest).scatter(1, y[:, None], -torch.inf).argmax(1)
-            begin = _step_aside(self.net, nearest, _HOP * reach, self.random)
-            points[found] = _walk(self.net, x, y, rivals, begin, reach, self.box, _SHORT).points
+                others = scores(part.net, nearest).scatter(1, part.y[:, None], -torch.inf)
+            begin = _step_aside(part.net, nearest, _HOP * reach, self.random)
+            points[found] = _walk(part, others.argmax(1), begin, reach, _SHORT).points
         return points
 
-    def _scale_outwards(self, x: Tensor, y: Tensor, points: Tensor) -> Tensor:
+    def _scale_outwards(self, samples: Attacked, points: Tensor) -> Tensor:
         """Double the steps from x to points until they are misclassified, or the widest."""
+        x = samples.x
         found, step = points, points - x
         lost = torch.ones(len(x), dtype=torch.bool, device=x.device)
         for _ in range(_DOUBLINGS):
             if not (lost & (step.flatten(1).norm(dim=1) < self.widest)).any():
                 break
             step = 2 * step
-            distance, tried = judge_points(self.net, x, y, x + step, self.box)
+            distance, tried = judge_points(samples, x + step)
             hit = lost & distance.isfinite()
             found, lost = torch.where(one_each(hit, x), tried, found), lost & ~hit
         return found
 
 
-def _list_rivals(net: nn.Module, x: Tensor, y: Tensor, widest: float) -> tuple[Tensor, Tensor]:
+def _list_rivals(samples: Attacked, widest: float) -> tuple[Tensor, Tensor]:
     """The classes of largest score, (N, R), and their distances to first order."""
+    net, x, y, _ = samples
     with torch.no_grad():
         others = scores(net, x).scatter(1, y[:, None], -torch.inf)
     candidates = others.topk(min(_CANDIDATES, others.shape[1] - 1)).indices
@@ -229,17 +217,9 @@ class _Walked(NamedTuple):
     last: Tensor
 
 
-def _walk(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    rivals: Tensor,
-    begin: Tensor,
-    reach: Tensor,
-    box: InputBox,
-    pace: _Pace,
-) -> _Walked:
+def _walk(samples: Attacked, rivals: Tensor, begin: Tensor, reach: Tensor, pace: _Pace) -> _Walked:
     """Walk down the gap to a rival, brought back to a sphere around x after every step."""
+    net, x, y, _ = samples
     best, nearest, z = torch.full_like(reach, torch.inf), x.clone(), begin
     for step in range(pace.steps):
         gap, slope = compute_gap_and_slope(net, z, y, rivals)
@@ -253,6 +233,5 @@ def _walk(
         reach = torch.where(gap <= 0, torch.minimum(reach, best) * (1 - rate), reach * (1 + rate))
         length = reach * (_LAST_STRIDE + (pace.stride - _LAST_STRIDE) * cosine)
         z = z - _rescale(slope, length)
-        z = x + _rescale(z - x, reach)
-        z = z.clamp(*box) if box else z
+        z = samples.clip(x + _rescale(z - x, reach))
     return _Walked(best, nearest, z)

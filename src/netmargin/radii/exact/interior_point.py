@@ -10,11 +10,13 @@ to a product f_i f_j of two functionals, so that the Schur matrix is made of pro
 F X F' and F S^-1 F'.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .newton_system import STEP, NewtonSystem
-from .program import Program
-from .region_relaxation import Relaxation, quadratic_matrix
+from .program import Iterate, Program
+from .region_relaxation import quadratic_matrix
 
 _LEAST_CENTRING, _MOST_CENTRING = 0.02, 0.8
 """Limits of the share of the complementarity that a step keeps; between them Mehrotra's square of
@@ -32,49 +34,38 @@ _MOST_HALVINGS = 5
 """Halvings of a step that are tried; one has been enough."""
 
 
-class InteriorPoint:
-    """Iterations on the semidefinite program of one relaxation.
+class Step(NamedTuple):
+    """One iteration: where it led, and what it found where it began."""
 
-    They start at scaled multipliers theta, (U, 5), and mu with a positive definite quadratic, and
-    at complementarity nu.
-    """
+    at: Iterate
+    gap: float
+    most: float  # the primal value, which no multipliers' B exceeds where the moments are feasible
+    primal: float  # the steps of moments and multipliers, as shares of the way to the boundary
+    dual: float
 
-    def __init__(self, relaxation: Relaxation, theta: np.ndarray, mu: float, nu: float):
-        self.program = Program(relaxation)
-        self.at = self.program.start(theta, mu, nu)
-        self.pairs = self.program.pairs
 
-    def step(self) -> tuple[float, float]:
-        """Do one iteration with predictor and corrector.
-
-        Returns the gap before it, and the primal value, which no multipliers' B exceeds where the
-        moments are feasible.
-        """
-        at, program = self.at, self.program
-        matrix = quadratic_matrix(program.relaxation, at.theta, at.mu)
-        matrix[0, 0] -= 2 * at.sigma
-        side = program.side_matrices(at.theta, at.tau, at.kappa)
-        system = NewtonSystem(program, at, matrix, side)
-        gap = program.measure_gap(at, matrix, side)
-        nu, dual_value = gap / self.pairs, float(at.sigma + at.tau.sum())
-        affine = system.solve(0.0, None)
-        primal, dual = system.longest_steps(affine)
-        moved = at.move(affine, primal, dual)
-        after = program.measure_gap(
-            moved, matrix + dual * affine.S, side + dual * affine.side_change
-        )
-        centring = min(max((max(after, 0.0) / gap) ** 2, _LEAST_CENTRING), _MOST_CENTRING)
-        if min(primal, dual) < _SHORT_PREDICTION:
-            centring = _CENTRING_OF_SHORT
-        # Second-order terms of a direction that is blocked at once mislead.
-        useful = min(primal, dual) > _LEAST_PREDICTION
-        direction = system.solve(centring * nu, affine if useful else None)
-        primal, dual = system.longest_steps(direction)
-        primal = _shorten_step(at.X, direction.X, min(1.0, STEP * primal))
-        dual = _shorten_step(matrix, direction.S, min(1.0, STEP * dual))
-        self.at = at.move(direction, primal, dual)
-        self.steps = (primal / STEP, dual / STEP)
-        return gap, dual_value + gap
+def take_step(program: Program, at: Iterate) -> Step:
+    """Do one iteration with predictor and corrector."""
+    matrix = quadratic_matrix(program.relaxation, at.theta, at.mu)
+    matrix[0, 0] -= 2 * at.sigma
+    side = program.side_matrices(at.theta, at.tau, at.kappa)
+    system = NewtonSystem(program, at, matrix, side)
+    gap = program.measure_gap(at, matrix, side)
+    affine = system.solve(0.0, None)
+    primal, dual = system.longest_steps(affine)
+    moved = at.move(affine, primal, dual)
+    after = program.measure_gap(moved, matrix + dual * affine.S, side + dual * affine.side_change)
+    centring = min(max((max(after, 0.0) / gap) ** 2, _LEAST_CENTRING), _MOST_CENTRING)
+    if min(primal, dual) < _SHORT_PREDICTION:
+        centring = _CENTRING_OF_SHORT
+    # Second-order terms of a direction that is blocked at once mislead.
+    useful = min(primal, dual) > _LEAST_PREDICTION
+    direction = system.solve(centring * gap / program.pairs, affine if useful else None)
+    primal, dual = system.longest_steps(direction)
+    primal = _shorten_step(at.X, direction.X, min(1.0, STEP * primal))
+    dual = _shorten_step(matrix, direction.S, min(1.0, STEP * dual))
+    most = float(at.sigma + at.tau.sum()) + gap
+    return Step(at.move(direction, primal, dual), gap, most, primal / STEP, dual / STEP)
 
 
 def _shorten_step(matrix: np.ndarray, change: np.ndarray, step: float) -> float:

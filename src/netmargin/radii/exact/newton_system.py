@@ -23,16 +23,14 @@ _STEP_ACCURACY = 0.01
 
 
 class NewtonSystem:
-    """The Schur system at one iterate, with matrix S and sides (U, 2, 3), factored once."""
+    """The Schur system at one iterate, with matrix S and sides, factored once."""
 
     def __init__(self, program: Program, at: Iterate, matrix: np.ndarray, side: np.ndarray):
         self.program, self.at, self.matrix = program, at, matrix
         rows = program.relaxation.rows
-        self.factor = np.linalg.cholesky(matrix)
-        half = solve_triangular(self.factor, np.eye(len(matrix)), lower=True, check_finite=False)
-        self.inverse = half.T @ half
-        self.half = half
-        self.side_inverse = invert_sides(side)
+        self.half, self.moment_half = _invert_factor(matrix), _invert_factor(at.X)
+        self.inverse = self.half.T @ self.half
+        self.side_inverse, self.moment_side_inverse = invert_sides(side), invert_sides(at.sides)
         self.XF, self.SF = at.X @ rows.T, self.inverse @ rows.T
         self.FX, self.FS = rows @ self.XF, rows @ self.SF
         self._assemble()
@@ -134,12 +132,6 @@ class NewtonSystem:
             (direction.kappa / at.kappa)[open_].min(),
             direction.mu / at.mu,
         )
-        if not hasattr(self, "moment_half"):
-            factor = np.linalg.cholesky(at.X)
-            self.moment_half = solve_triangular(
-                factor, np.eye(len(factor)), lower=True, check_finite=False
-            )
-            self.moment_side_inverse = invert_sides(at.sides)
         primal = _longest(
             _least_eigenvalue(self.moment_half, direction.X),
             least_of_sides(self.moment_side_inverse, direction.sides)[open_].min(),
@@ -147,6 +139,12 @@ class NewtonSystem:
             direction.mu_slack / at.mu_slack,
         )
         return primal, dual
+
+
+def _invert_factor(matrix: np.ndarray) -> np.ndarray:
+    """The inverse of the Cholesky factor of a matrix."""
+    factor = np.linalg.cholesky(matrix)
+    return solve_triangular(factor, np.eye(len(matrix)), lower=True, check_finite=False)
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:

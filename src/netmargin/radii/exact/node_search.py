@@ -7,13 +7,15 @@ from enum import Enum
 import numpy as np
 
 from .inequality import Multipliers, Region
-from .interior_point import InteriorPoint
+from .interior_point import take_step
 from .leaf import solve_leaf
+from .program import Program
 from .region_bound import bound_gap
 from .region_relaxation import (
     Question,
     Relaxation,
     evaluate_bound,
+    minimize_sides,
     pass_forward,
     relax,
     rescale,
@@ -73,12 +75,11 @@ def search_region(
     question: Question,
     region: Region,
     inherited: Finding | None,
-    accept: Callable[[Region, Multipliers], bool],
     is_over: Callable[[], bool],
 ) -> Finding:
-    """Search multipliers for a region, from those of a larger one if any; `accept` judges."""
+    """Search multipliers for a region, from those of a larger one if any."""
     if all((signs != 0).all() for signs in region.signs):
-        return _settle_leaf(question, region, accept)
+        return _settle_leaf(question, region)
     relaxation = relax(question, region)
     v = None
     if inherited is not None:
@@ -89,26 +90,28 @@ def search_region(
         theta, mu = start_multipliers(relaxation)
         value, v = evaluate_bound(relaxation, theta, mu)
     multipliers = unscale(relaxation, theta, mu)
-    verdict = Verdict.OPEN
-    if value > 0 and accept(region, multipliers):
-        verdict = Verdict.PROVED
+    verdict = _judge(question, region, multipliers) if value > 0 else Verdict.OPEN
     if verdict is Verdict.PROVED or not np.isfinite(value) or v is None:
         point = np.zeros(relaxation.inputs) if v is None else v[: relaxation.inputs]
         return _report(relaxation, verdict, (multipliers, 0.0), value, (theta, mu), point)
     nu = _FIRST_NU * (1 - value) if inherited is None else inherited.nu
     # Iterates that overflow prove nothing, and end the search.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _iterate(relaxation, theta, mu, nu, accept, is_over)
+        return _iterate(relaxation, theta, mu, nu, is_over)
 
 
-def _settle_leaf(
-    question: Question, region: Region, accept: Callable[[Region, Multipliers], bool]
-) -> Finding:
+def _judge(question: Question, region: Region, multipliers: Multipliers) -> Verdict:
+    """Whether the judge accepts multipliers."""
+    bound = bound_gap(question.ball, question.functional, region, multipliers)
+    return Verdict.PROVED if bound > 0 else Verdict.OPEN
+
+
+def _settle_leaf(question: Question, region: Region) -> Finding:
     """Prove a region where the gap is affine, or find the nearest misclassified point in it."""
     ball, gap = question.ball, question.gap
     multipliers, point = solve_leaf(ball, question.functional, region)
     value = bound_gap(ball, question.functional, region, multipliers) / gap
-    verdict = Verdict.PROVED if value > 0 and accept(region, multipliers) else Verdict.OPEN
+    verdict = Verdict.PROVED if value > 0 else Verdict.OPEN
     slope = multipliers.mu * ball.radius**2 / gap
     point = np.zeros(ball.weights[0].shape[1]) if point is None else point
     return Finding(verdict, multipliers, 0.0, value, slope, point, None)
@@ -119,7 +122,6 @@ def _iterate(
     theta: np.ndarray,
     mu: float,
     nu: float,
-    accept: Callable[[Region, Multipliers], bool],
     is_over: Callable[[], bool],
 ) -> Finding:
     """Iterate until the judge accepts, no better bound is possible, or the time is over."""
@@ -128,37 +130,37 @@ def _iterate(
     infeasible, tries = 1.0, 0
     # The bound of a whole ball says how much smaller a ball has to be, and is wanted to the end.
     trust = _HOPELESS if (relaxation.open.all(1)).all() else _HOPELESS_IN_TREES
-    program: InteriorPoint | None = None
+    program, at = Program(relaxation), None
     for _ in range(_MOST_STEPS):
         if is_over():
             verdict = Verdict.STOPPED
             break
-        begins = program is None
+        begins = at is None
         try:
-            program = program or InteriorPoint(relaxation, *best[1:], nu)
-            gap, most = program.step()
-            blocked = min(program.steps) < _LEAST_STEP
+            at, gap, most, primal, dual = take_step(program, at or program.start(*best[1:], nu))
+            blocked = min(primal, dual) < _LEAST_STEP
         except np.linalg.LinAlgError:
             if not begins:  # rounding has the last word near the optimum
                 break
             blocked = True
-        if blocked or program is None:
+        if blocked or at is None:
             if tries == _MOST_TRIES:
                 break
             # Too far from the central path: begin farther out on it.
-            tries, nu, infeasible, program = tries + 1, nu * _OUTWARDS, 1.0, None
+            tries, nu, infeasible, at = tries + 1, nu * _OUTWARDS, 1.0, None
             continue
         # The primal value bounds B but for what the moments still lack.
-        at, hopeless = program.at, infeasible < trust and most < -infeasible
-        infeasible *= 1 - min(program.steps[0], 1.0)
+        hopeless = infeasible < trust and most < -infeasible
+        infeasible *= 1 - min(primal, 1.0)
         point = at.X[0, 1 : 1 + relaxation.inputs] / at.X[0, 0]
         value, _ = evaluate_bound(relaxation, at.theta, at.mu)
         if value > best[0]:
             best = (value, at.theta, at.mu)
         if value > 0:
             found = unscale(relaxation, at.theta, at.mu)
-            if accept(relaxation.region, found):
-                return _report(relaxation, Verdict.PROVED, (found, 0.0), value, best[1:], point)
+            verdict = _judge(relaxation.question, relaxation.region, found)
+            if verdict is Verdict.PROVED:
+                return _report(relaxation, verdict, (found, 0.0), value, best[1:], point)
         if gap / program.pairs > _INHERITED_NU:
             kept = (unscale(relaxation, at.theta, at.mu), gap / program.pairs)
         if gap < _CLOSED_GAP or hopeless:
@@ -184,17 +186,14 @@ def _choose_unit(
     relaxation: Relaxation, theta: np.ndarray, u: np.ndarray
 ) -> tuple[int, int] | None:
     """The free unit whose h is farthest below its -psi at the point u."""
-    free = np.flatnonzero(relaxation.open.all(1))
-    if not len(free):
+    free = relaxation.open.all(1)
+    if not free.any():
         return None
     y = pass_forward(relaxation.question.ball, u)[0]
-    layers, units = relaxation.layers[free], relaxation.units[free]
-    at = np.array([y[k][i] for k, i in zip(layers, units, strict=True)]) / relaxation.reach[free]
-    side = np.where(at >= relaxation.low[free, 0], 0, 1)  # the positive side begins at the kink
-    out = relaxation.slope[free, side] * at + relaxation.offset[free, side]
-    g, e, al, be, de = theta[free].T
-    e = e - relaxation.weight[free]
-    psi = g * at + e * out + al * at**2 / 2 + be * at * out + de * out**2 / 2
-    lost = -psi - unit_minima(relaxation, theta)[free]
-    worst = int(np.argmax(lost))
-    return int(layers[worst]), int(units[worst])
+    places = zip(relaxation.layers, relaxation.units, strict=True)
+    at = np.array([y[k][i] for k, i in places]) / relaxation.reach
+    values = minimize_sides(relaxation, theta, at[:, None], at[:, None])
+    # The positive side begins at the kink.
+    here = np.where(at >= relaxation.low[:, 0], values[:, 0], values[:, 1])
+    worst = np.argmax(np.where(free, here - unit_minima(relaxation, theta), -np.inf))
+    return int(relaxation.layers[worst]), int(relaxation.units[worst])

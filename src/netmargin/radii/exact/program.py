@@ -6,7 +6,7 @@ import numpy as np
 
 from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
 from .region_relaxation import Relaxation, quadratic_matrix
-from .sides import SYMMETRIC, invert_sides, map_sides, multiply_sides
+from .sides import invert_sides, map_sides
 
 _CENTRING_STEPS = 50
 """Newton steps for tau and kappa of all units at the start, at most: three variables a unit."""
@@ -26,7 +26,7 @@ class Iterate:
     tau: np.ndarray  # (U,)
     kappa: np.ndarray  # (U, 2)
     X: np.ndarray  # (1 + m, 1 + m)
-    sides: np.ndarray  # (U, 2, 3): the moments of (1, y) on each side, entries 11, 12, 22
+    sides: np.ndarray  # (U, 2, 2, 2): the moments of (1, y) on each side
     slack: np.ndarray  # (U, 2): the primal variables of kappa >= 0
     mu_slack: float  # that of mu >= 0
 
@@ -60,8 +60,8 @@ class Kind:
 class Program:
     """The semidefinite program of one relaxation, as `interior_point` states it.
 
-    `kinds` has theta by kind and sigma, at `sigma_at`; mu comes after all of them. `map`, (U, 2, 3,
-    8), and `fixed`, (U, 2, 3), make the matrices of the sides from (theta, tau, kappa). There are
+    `kinds` has theta by kind and sigma, at `sigma_at`; mu comes after all of them. `map` and
+    `fixed`, from `map_sides`, make the matrices of the sides from (theta, tau, kappa). There are
     `pairs` complementary pairs: gap / pairs is the complementarity nu.
     """
 
@@ -69,28 +69,21 @@ class Program:
         self.relaxation = relaxation
         count, full = relaxation.count, relaxation.full
         y, first, t = slice(1, 1 + count), slice(1, 1 + full), slice(1 + count, None)
-        ends = np.cumsum([0, count, count, full, full, full])
-        self.kinds = [
-            Kind(column, i, j, factor, slice(int(a), int(b)))
-            for (column, i, j, factor), a, b in zip(
-                [
-                    (LINEAR, _ONE, y, 1.0),
-                    (SQUARE, y, y, 0.5),
-                    (OUTPUT, _ONE, t, 1.0),
-                    (PRODUCT, first, t, 1.0),
-                    (OUTPUT_SQUARE, t, t, 0.5),
-                ],
-                ends[:-1],
-                ends[1:],
-                strict=True,
-            )
-        ]
-        self.sigma_at = int(ends[-1])
-        self.kinds.append(Kind(-1, _ONE, _ONE, -1.0, slice(self.sigma_at, self.sigma_at + 1)))
+        self.kinds, end = [], 0
+        for column, i, j, factor, size in (
+            (LINEAR, _ONE, y, 1.0, count),
+            (SQUARE, y, y, 0.5, count),
+            (OUTPUT, _ONE, t, 1.0, full),
+            (PRODUCT, first, t, 1.0, full),
+            (OUTPUT_SQUARE, t, t, 0.5, full),
+            (-1, _ONE, _ONE, -1.0, 1),
+        ):
+            self.kinds.append(Kind(column, i, j, factor, slice(end, end + size)))
+            end += size
+        self.sigma_at = end - 1
         self.open = relaxation.open
         self.map, self.fixed = map_sides(relaxation)
-        size = len(relaxation.rows[0])
-        self.pairs = size / 2 + 2 * int(self.open.sum()) + 1
+        self.pairs = len(relaxation.rows[0]) / 2 + 2 * int(self.open.sum()) + 1
 
     def start(self, theta: np.ndarray, mu: float, nu: float) -> Iterate:
         """An iterate at given multipliers: of complementarity nu, and without feasible moments."""
@@ -113,15 +106,15 @@ class Program:
         )
 
     def side_matrices(self, theta: np.ndarray, tau: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-        """The 2 x 2 matrices of both sides, (U, 2, 3)."""
+        """The 2 x 2 matrices of both sides, (U, 2, 2, 2)."""
         local = np.concatenate([theta, tau[:, None], kappa], 1)
-        return self.fixed + np.einsum("ubrp,up->ubr", self.map, local)
+        return self.fixed + np.einsum("upsij,up->usij", self.map, local)
 
     def _centre(self, theta: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
         """Maximize tau + nu (sum of log kappa + (1/2) log det of its sides) for every unit."""
         zero = np.zeros((len(theta), 1))
         fixed = self.side_matrices(theta, zero[:, 0], np.concatenate([zero, zero], 1))
-        constant, slope, square = fixed[..., 0] / 2, fixed[..., 1], fixed[..., 2]
+        constant, slope, square = fixed[..., 0, 0] / 2, fixed[..., 0, 1], fixed[..., 1, 1]
         kappa = np.where(self.open, np.maximum(-square / 2, 0.0) + nu, 1.0)
         least = constant - kappa - slope**2 / (2 * np.maximum(square + 2 * kappa, 1e-300))
         tau = np.where(self.open, least, np.inf).min(1) - nu
@@ -142,16 +135,15 @@ class Program:
         self, sides: np.ndarray, inverse: np.ndarray, slack: np.ndarray, kappa: np.ndarray
     ) -> np.ndarray:
         """Schur matrices of theta, tau, kappa of every unit, (U, 8, 8)."""
-        # Products of stacked matrices: einsum takes ten times as long for these.
-        mapped = multiply_sides(sides, inverse) / 2 @ self.map
-        units = len(mapped)
-        hessian = self.map.reshape(units, 6, 8).transpose(0, 2, 1) @ mapped.reshape(units, 6, 8)
+        moved = sides[:, None] @ self.map @ inverse[:, None]
+        flat = (len(moved), 8, 8)
+        hessian = self.map.reshape(flat) @ moved.reshape(flat).transpose(0, 2, 1) / 2
         hessian[:, [6, 7], [6, 7]] += np.where(self.open, slack / kappa, 1.0)
         return hessian
 
     def local_gradient(self, wanted_sides: np.ndarray, wanted_slack: np.ndarray) -> np.ndarray:
         """Right sides of theta, tau, kappa of every unit, (U, 8), for the moments to reach."""
-        right = np.einsum("ubrp,ubr->up", self.map, wanted_sides * SYMMETRIC) / 2
+        right = np.einsum("upsij,usij->up", self.map, wanted_sides) / 2
         right[:, 5] += 1.0
         right[:, 6:] += np.where(self.open, wanted_slack, 0.0)
         return right
@@ -159,5 +151,5 @@ class Program:
     def measure_gap(self, at: Iterate, matrix: np.ndarray, side: np.ndarray) -> float:
         """The sum of all products of complementary pairs."""
         total = (at.X * matrix).sum() / 2 + (at.slack * at.kappa)[self.open].sum()
-        total += ((at.sides * side * SYMMETRIC).sum(2) / 2)[self.open].sum()
+        total += (at.sides * side)[self.open].sum() / 2
         return float(total + at.mu * at.mu_slack)

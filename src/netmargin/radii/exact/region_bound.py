@@ -110,6 +110,7 @@ class _Quadratic:
         self.reach = np.full(self.count, ball.radius)
         identity = np.eye(inputs, self.count)
         self.outputs = _Affine(identity, np.zeros(inputs), self.reach[:inputs], np.zeros(inputs))
+        self.last_reach = self.reach[:inputs]  # bounds of |t| of the last layer, or of |u|
 
     def add_layer(self, k: int, theta: np.ndarray, branches: tuple[Branch, Branch]) -> None:
         """Add psi(y, t) of all units of the next layer, and pass on to its outputs t."""
@@ -164,13 +165,12 @@ class _Quadratic:
         linear, constant = slope[:, None] * y.linear, slope * y.constant + offset
         size = np.abs(slope) * y.size + np.abs(offset)
         error = np.abs(slope) * y.error + share(4) * size
+        reach = self.last_reach = np.maximum(*(bound_reach(branch)[1] for branch in branches))
         if k < len(self.ball.slopes) - 1:
             columns = self.used + np.arange(free.sum())
             self.used += len(columns)
             linear[free, columns] = 1.0
-            reach = np.maximum(*(bound_reach(branch)[1] for branch in branches))[free]
-            self.reach[columns] = reach
-            size[free] = reach
+            self.reach[columns] = size[free] = reach[free]
         return _Affine(linear, constant, size, error)
 
     def add_outputs(self, last: np.ndarray, last_error: np.ndarray) -> None:
@@ -180,14 +180,7 @@ class _Quadratic:
         self.constant += float(last @ t.constant)
         self.terms += float(np.abs(last) @ t.size)
         self.error += float(np.abs(last) @ t.error)
-        self.error += float(last_error @ self._reach_of_outputs())
-
-    def _reach_of_outputs(self) -> np.ndarray:
-        """Bounds of |t_K| in the ball; of |u| without hidden layers."""
-        if not self.ball.slopes:
-            return self.outputs.size
-        steepest = np.maximum(1.0, np.abs(self.ball.slopes[-1]))
-        return steepest * np.maximum(-self.ball.low[-1], self.ball.high[-1])
+        self.error += float(last_error @ self.last_reach)
 
     def bound(self) -> tuple[float, float]:
         """A lower bound of the minimum of P, and what its roundings may have added."""

@@ -12,11 +12,7 @@ import numpy as np
 from .ball import Ball
 from .chain import activate
 from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
-
-_WIDEN = 1e-9
-"""Share of a unit's reach by which intervals of the barrier are widened at each end: one of width 0
-would leave it no interior. Exact bounds use the intervals as they are.
-"""
+from .units import Branch, minimize_on_branch, negative_branch, positive_branch
 
 
 @dataclass(frozen=True)
@@ -98,11 +94,10 @@ def relax(question: Question, region: Region) -> Relaxation:
     y, t_last = write_functionals(ball, region, layers[:full], units[:full], reach[:full])
     target = (w * (region.signs[last] != 0)) @ t_last
     target[0] += 1.0
-    rows, target, inputs, directions = _reduce_inputs(
-        gather(tuple(y)) / reach[:, None], target, ball.weights[0].shape[1], full
-    )
-    at = np.where(value >= 0, value, negative * value)
-    kink = np.clip(-value, low, high)
+    functionals = np.concatenate([gather(tuple(y)) / reach[:, None], target[None]])
+    functionals, directions = _reduce_inputs(functionals, ball.weights[0].shape[1])
+    size = functionals.shape[1]
+    branches = [make(value, negative, low, high) for make in (positive_branch, negative_branch)]
     is_last = is_free & (layers == last)
     return Relaxation(
         question=question,
@@ -110,16 +105,16 @@ def relax(question: Question, region: Region) -> Relaxation:
         layers=layers,
         units=units,
         full=full,
-        rows=rows,
-        inputs=inputs,
+        rows=np.concatenate([np.eye(1, size), functionals[:-1], np.eye(full, size, size - full)]),
+        inputs=directions.shape[1],
         directions=directions,
-        target=target,
+        target=functionals[-1],
         weight=np.where(is_last, w[np.where(is_last, units, 0)], 0.0) * reach,
         reach=reach,
         slope=np.stack([np.ones_like(negative), negative], 1),
-        offset=np.stack([value - at, negative * value - at], 1) / reach[:, None],
-        low=np.stack([kink, low], 1) / reach[:, None],
-        high=np.stack([high, kink], 1) / reach[:, None],
+        offset=np.stack([branch.offset for branch in branches], 1) / reach[:, None],
+        low=np.stack([branch.low for branch in branches], 1) / reach[:, None],
+        high=np.stack([branch.high for branch in branches], 1) / reach[:, None],
         open=np.stack([sign >= 0, sign <= 0], 1),
     )
 
@@ -148,36 +143,20 @@ def write_functionals(
         negative = ball.slopes[k]
         slope = np.where(signs > 0, 1.0, np.where(signs < 0, negative, 0.0))
         t = slope[:, None] * y[-1]
-        at = np.where(value >= 0, value, negative * value)
-        t[:, 0] += np.where(signs == 0, 0.0, slope * value - at)
+        t[:, 0] += np.where(signs == 0, 0.0, slope * value - activate(value, negative))
         here = np.flatnonzero(layers == k)
         t[units[here], 1 + inputs + here] = reach[here]
     return y, t
 
 
-def _reduce_inputs(
-    y: np.ndarray, target: np.ndarray, inputs: int, full: int
-) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
-    """Keep only directions of d that some functional sees; add the rows 1 and t."""
-    seen = np.concatenate([y[:, 1 : 1 + inputs], target[None, 1 : 1 + inputs]])
-    if len(seen) < inputs:
-        directions, triangle = np.linalg.qr(seen.T)
-        seen = triangle.T
-    else:
-        directions = np.eye(inputs)
-    kept, size = seen.shape[1], y.shape[1] - inputs + seen.shape[1]
-    rows = np.zeros((1 + len(y) + full, size))
-    rows[0, 0] = 1.0
-    rows[1 : 1 + len(y), 0] = y[:, 0]
-    rows[1 : 1 + len(y), 1 : 1 + kept] = seen[:-1]
-    rows[1 : 1 + len(y), 1 + kept :] = y[:, 1 + inputs :]
-    rows[1 + len(y) + np.arange(full), 1 + kept + np.arange(full)] = 1.0
-    return (
-        rows,
-        np.concatenate([target[:1], seen[-1], target[1 + inputs :]]),
-        kept,
-        directions,
-    )
+def _reduce_inputs(functionals: np.ndarray, inputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep only directions of d that some functional of (1, v) sees; returns these, too."""
+    seen = functionals[:, 1 : 1 + inputs]
+    if len(seen) >= inputs:
+        return functionals, np.eye(inputs)
+    directions, triangle = np.linalg.qr(seen.T)
+    kept = [functionals[:, :1], triangle.T, functionals[:, 1 + inputs :]]
+    return np.concatenate(kept, 1), directions
 
 
 def quadratic_matrix(relaxation: Relaxation, theta: np.ndarray, mu: float) -> np.ndarray:
@@ -200,29 +179,18 @@ def quadratic_matrix(relaxation: Relaxation, theta: np.ndarray, mu: float) -> np
 
 def unit_minima(relaxation: Relaxation, theta: np.ndarray) -> np.ndarray:
     """h of every unit, (U,): the minimum of -psi over its open sides."""
-    constant, linear, square = unit_quadratics(relaxation, theta)
-    low, high = relaxation.low, relaxation.high
-
-    def value(y: np.ndarray) -> np.ndarray:
-        return constant + (linear + square * y / 2) * y
-
-    vertex = -linear / np.where(square > 0, square, 1.0)
-    vertex = np.where(square > 0, np.clip(vertex, low, high), low)
-    least = np.minimum(np.minimum(value(low), value(high)), value(vertex))
-    return np.where(relaxation.open, least, np.inf).min(1)
+    minima = minimize_sides(relaxation, theta, relaxation.low, relaxation.high)
+    return np.where(relaxation.open, minima, np.inf).min(1)
 
 
-def unit_quadratics(
-    relaxation: Relaxation, theta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """-psi on each side, (U, 2) each: its constant, its slope at y = 0 and its second derivative.
-
-    The t of free units of the last layer enter with e = -w.
-    """
-    g, e, al, be, de = (theta[:, index, None] for index in range(5))
-    e = e - relaxation.weight[:, None]
-    s, o = relaxation.slope, relaxation.offset
-    return -(e + de * o / 2) * o, -(g + e * s + (be + de * s) * o), -(al + (2 * be + de * s) * s)
+def minimize_sides(
+    relaxation: Relaxation, theta: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """The minima of -psi over intervals on both sides, (U, 2)."""
+    g, e, al, be, de = theta.T[..., None]
+    e = e - relaxation.weight[:, None]  # that of free units of the last layer is -w
+    branch = Branch(relaxation.slope, relaxation.offset, low, high)
+    return minimize_on_branch((g, e, al, be, de), branch)
 
 
 def evaluate_bound(
@@ -251,11 +219,6 @@ def unscale(relaxation: Relaxation, theta: np.ndarray, mu: float) -> Multipliers
         own[:, relaxation.units[here]] = scaled[here].T
         found.append(own)
     return Multipliers(tuple(found), float(question.gap * mu / question.ball.radius**2))
-
-
-def widened(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
-    """The intervals for a barrier, (U, 2) each, wider by `_WIDEN` than the units' own."""
-    return relaxation.low - _WIDEN, relaxation.high + _WIDEN
 
 
 def rescale(relaxation: Relaxation, multipliers: Multipliers) -> tuple[np.ndarray, float]:

@@ -9,7 +9,6 @@ from .chain import pull_back
 from .inequality import Multipliers, Proof, Region
 from .node_search import Finding, Verdict, search_region
 from .proof import covers_ball
-from .region_bound import bound_gap
 from .region_relaxation import Question, pass_forward
 
 _MOST_PROJECTIONS = 20
@@ -44,14 +43,9 @@ def search_rival(
     the ball, which ends the search. root : what is known about the whole ball. larger : about a
     larger ball, from whose multipliers the search begins. most_regions : 1 is the whole ball alone.
     """
-    ball, functional = question.ball, question.functional
     leaves: list[tuple[Region, Multipliers]] = []
-
-    def accept(region: Region, multipliers: Multipliers) -> bool:
-        return bound_gap(ball, functional, region, multipliers) > 0
-
     whole = question.root()
-    first = root or search_region(question, whole, larger, accept, is_over)
+    first = root or search_region(question, whole, larger, is_over)
     stack: list[tuple[Region, Finding | None]] = [(whole, None)]
     regions = 0
     while stack and regions < most_regions:
@@ -59,7 +53,7 @@ def search_rival(
         regions += 1
         finding = first
         if regions > 1:
-            finding = search_region(question, region, inherited, accept, is_over)
+            finding = search_region(question, region, inherited, is_over)
         if finding.verdict is Verdict.PROVED:
             leaves.append((region, finding.multipliers))
             continue
@@ -71,9 +65,9 @@ def search_rival(
         if finding.branch is None:  # rounding stopped it
             return Answer(None, False, first)
         stack += [(child, finding) for child in _branch(question, region, finding)]
-    if stack or not covers_ball(ball, [region for region, _ in leaves]):
+    if stack or not covers_ball(question.ball, [region for region, _ in leaves]):
         return Answer(None, False, first)
-    return Answer(Proof(functional, tuple(leaves)), False, first)
+    return Answer(Proof(question.functional, tuple(leaves)), False, first)
 
 
 def _branch(question: Question, region: Region, finding: Finding) -> list[Region]:
