@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import eigh
 from torch import nn
 
 import netmargin as nm
 from netmargin.radii.exact import newton_system, node_search, radius
 from netmargin.radii.exact.ball import compact, enclose
 from netmargin.radii.exact.chain import Chain
-from netmargin.radii.exact.newton_system import _least_eigenvalue
+from netmargin.radii.exact.newton_system import _find_step
 from netmargin.radii.exact.proof import list_functionals
 from netmargin.radii.exact.region_relaxation import Question
 from netmargin.radii.exact.tree import search_rival
@@ -55,7 +56,7 @@ def test_multipliers_without_room_begin_farther_out(monkeypatch):
 def test_balls_begin_with_no_multipliers_of_smaller_ones(monkeypatch):
     """They are too near the boundary of what is allowed in a larger one."""
     # A sign that never changes: the radius grows, and whole balls soon need trees.
-    chain, x, label = draw_net(np.random.default_rng([5, 7]))
+    chain, x, label = draw_net(np.random.default_rng([60, 7]))
     search = search_radius(chain, x, label)
     original, roots, grown = radius.search_rival, [], 0
 
@@ -172,33 +173,18 @@ def test_radii_that_no_float_can_square_are_not_tried(scale):
     assert proved.upper > 0
 
 
-def test_steps_by_lanczos_are_those_by_all_eigenvalues():
-    rng = np.random.default_rng(0)
-    for size in (101, 160):
-        half, change = rng.normal(size=(2, size, size))
-        change = change + change.T
-        least = np.linalg.eigvalsh(half @ change @ half.T)[0]
-        found = _least_eigenvalue(half, change)
-        assert least * (1 + 1e-9) <= found <= 0.98 * least < 0
-
-
-def test_steps_beyond_the_boundary_are_shortened(monkeypatch):
-    """Lanczos' method may overlook the least eigenvalue: here it always finds half of it."""
-    chain, x, label = draw_deep_net(5)
-    ball = enclose(compact(chain), x, 0.9 * HARD[5])
-    original, steps = newton_system._least_eigenvalue, []
-
-    def overlooked(half, change):
-        steps.append(0.5 * original(half, change))
-        return steps[-1]
-
-    monkeypatch.setattr(newton_system, "_least_eigenvalue", overlooked)
-    for functional in list_functionals(label, 3):
-        answer = search_rival(
-            Question(ball, functional), lambda _: False, lambda: False, most_regions=1
-        )
-        assert answer.proof is not None
-    assert len(steps) > 20
+@pytest.mark.parametrize("size", [1, 3, 40])
+@pytest.mark.parametrize("end", [0.02, 0.5, 3.0])
+def test_steps_end_where_what_is_positive_ends(size, end):
+    """Of matrices a fifth before it at most, of numbers there."""
+    rng = np.random.default_rng(size)
+    half, change = rng.normal(size=(2, size, size))
+    matrix, change = half @ half.T + np.eye(size), -np.eye(size) - change @ change.T
+    change *= -1 / (end * eigh(change, matrix, eigvals_only=True)[0])
+    full = 1 / newton_system.STEP
+    least = min(end, full)
+    assert 0.8 * least < _find_step(matrix, change, 0.0) <= least
+    assert _find_step(matrix, 0 * change, 1.0, -1 / end) == pytest.approx(least)
 
 
 def test_a_radius_is_that_of_the_rival_with_the_smallest_proof():

@@ -12,8 +12,6 @@ F X F' and F S^-1 F'.
 
 from typing import NamedTuple
 
-import numpy as np
-
 from .newton_system import STEP, NewtonSystem
 from .program import Iterate, Program
 from .region_relaxation import quadratic_matrix
@@ -30,8 +28,6 @@ _LEAST_PREDICTION = 0.1
 """Steps of the predictor below which there is no corrector: with one, 784-256-256-10 needs twice as
 many steps.
 """
-_MOST_HALVINGS = 5
-"""Halvings of a step that are tried; one has been enough."""
 
 
 class Step(NamedTuple):
@@ -62,18 +58,6 @@ def take_step(program: Program, at: Iterate) -> Step:
     useful = min(primal, dual) > _LEAST_PREDICTION
     direction = system.solve(centring * gap / program.pairs, affine if useful else None)
     primal, dual = system.longest_steps(direction)
-    primal = _shorten_step(at.X, direction.X, min(1.0, STEP * primal))
-    dual = _shorten_step(matrix, direction.S, min(1.0, STEP * dual))
+    primal, dual = min(1.0, STEP * primal), min(1.0, STEP * dual)
     most = float(at.sigma + at.tau.sum()) + gap
     return Step(at.move(direction, primal, dual), gap, most, primal / STEP, dual / STEP)
-
-
-def _shorten_step(matrix: np.ndarray, change: np.ndarray, step: float) -> float:
-    """Halve a step until its matrix is positive definite: Lanczos' method may overlook the end."""
-    for halvings in range(_MOST_HALVINGS):
-        try:
-            np.linalg.cholesky(matrix + step / 2**halvings * change)
-            return step / 2**halvings
-        except np.linalg.LinAlgError:
-            continue
-    return step  # rounding is all that is left of the matrix, and the next step ends the search
