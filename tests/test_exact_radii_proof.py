@@ -161,8 +161,8 @@ def test_secants_lie_in_their_sector(slope):
         y = box.low + share_ * (box.high - box.low)
         r = activate(z + y, slope) - activate(z, slope) - sector.m * y
         assert (np.abs(r) <= sector.spread * np.abs(y) + 1e-14).all()
-        assert (sector.low - 1e-14 <= r).all()
-        assert (r <= sector.high + 1e-14).all()
+        assert (sector.rest.low - 1e-14 <= r).all()
+        assert (r <= sector.rest.high + 1e-14).all()
         attained = np.maximum(attained, np.abs(r) - sector.spread * np.abs(y))
     np.testing.assert_allclose(attained, 0, atol=1e-14)  # no wider than it must be
 

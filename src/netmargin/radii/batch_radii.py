@@ -87,14 +87,13 @@ def compute_batch(
         tell(f"sample {n + 1} of {len(x)}")
         assert search is not None
         with advise_on_memory(1):
-            radius = search.bracket(x[n : n + 1], y[n : n + 1], upper, waiting - n)
-        rows["over"][n] = radius.proved.over
-        if radius.proved.lower > lower:
-            rows["lower"][n] = radius.proved.lower
-            rows["certified_by"][n] = BRANCHES if radius.proved.branched else RELAXATION
-        if radius.upper < upper:
-            rows["upper"][n], rows["found_by"][n] = radius.upper, -2  # TREE, the last but one
-            rows["flips"][n] = radius.point
+            proved, nearer, flip = search.bracket(x[n : n + 1], y[n : n + 1], upper, waiting - n)
+        rows["over"][n] = proved.over
+        if proved.lower > lower:
+            rows["lower"][n] = proved.lower
+            rows["certified_by"][n] = BRANCHES if proved.branched else RELAXATION
+        if nearer < upper:  # by TREE, the last but one
+            rows["upper"][n], rows["found_by"][n], rows["flips"][n] = nearer, -2, flip
     return rows
 
 

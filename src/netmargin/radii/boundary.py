@@ -12,7 +12,7 @@ from .certified import score_margins
 from .flips import bound_margins
 from .input_box import InputBox
 from .lipschitz import norm
-from .products import ROUNDINGS_PER_FUNCTION, UNIT_ROUNDOFF
+from .products import share
 
 _BOUNDARY_STEPS = 12
 """Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
@@ -89,8 +89,7 @@ def _differentiate(values: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tenso
 
 def measure_distance(x: Tensor, points: Tensor) -> Tensor:
     """Compute the Euclidean distances between samples and points, (N,), rounded up."""
-    share = UNIT_ROUNDOFF * (x[0].numel() + ROUNDINGS_PER_FUNCTION)
-    return norm((points - x).flatten(1)) * (1 + share)
+    return norm((points - x).flatten(1)) * (1 + share(x[0].numel()))
 
 
 def one_each(values: Tensor, x: Tensor) -> Tensor:

@@ -167,7 +167,7 @@ def _compute_local_radii(
             score_slopes = own - score_slopes
             rounded = score_errors[y][:, None] + score_errors
         # Where slopes nearly cancel, rounding may be all that is left of their difference. The
-        # bound counts twice the n roundings of a sum (`UNIT_ROUNDOFF`) and 16 more of all that is
+        # bound counts twice the n roundings of a sum (`share`) and 16 more of all that is
         # multiplied: enough for those of this norm and of what is computed from it, too.
         steepness = norm(score_slopes) + rounded
         within = _divide_gaps(gaps, steepness)

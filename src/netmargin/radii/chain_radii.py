@@ -1,7 +1,6 @@
 """Certified radii of chains of dense layers and kinks, each accepted by the judge of `exact`."""
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,14 +19,6 @@ EFFORTS = ("quick", "standard", "exact")
 
 TREE = "search for proofs"
 """The name under which misclassified inputs are reported that a search for proofs came upon."""
-
-
-class ChainRadius(NamedTuple):
-    """The radius of one sample."""
-
-    proved: Proved  # the certified radius, and what stopped the search
-    upper: float  # the distance of the nearest misclassified input in the box; infinite for none
-    point: Tensor  # that input, on the CPU; NaN for none
 
 
 class ChainRadii:
@@ -50,11 +41,14 @@ class ChainRadii:
         self.exact, self.tol = effort == "exact", tol
         self.deadline = Deadline(time_limit)
 
-    def bracket(self, x: Tensor, y: Tensor, upper: float, waiting: int) -> ChainRadius:
+    def bracket(
+        self, x: Tensor, y: Tensor, upper: float, waiting: int
+    ) -> tuple[Proved, float, Tensor]:
         """Search the radius of one sample x, (1, ...), of class or sign y, (1,).
 
         upper : the distance of the nearest misclassified input known. waiting : how many samples
-        share the time left.
+        share the time left. Returns what is proved, and the distance of the nearest misclassified
+        input in the box that was come upon, infinite for none, and that input, on the CPU.
         """
         samples = Attacked(self.net, x, (y > 0).long() if y.is_floating_point() else y)
         in_box, nearest = math.inf, torch.full_like(x[0], math.nan)
@@ -78,4 +72,4 @@ class ChainRadii:
         search = RadiusSearch(self.compacted, anchor, label, upper, refine)
         share = self.deadline.share(waiting)
         proved = search.run(tol=self.tol, exact=self.exact, time_limit=share)
-        return ChainRadius(proved, in_box, nearest.cpu())
+        return proved, in_box, nearest.cpu()

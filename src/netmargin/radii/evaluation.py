@@ -54,13 +54,11 @@ def robustness(
     The radius is inf {||x' - x||_2 : x' in the box is misclassified}, 0 for misclassified samples,
     of the net in exact arithmetic: both bounds allow for the rounding of float64.
 
-    The lower radius is the largest of several certificates (docs/certified-radii.md): the score
-    gaps over their Lipschitz constants, for small piecewise linear nets also with the slopes of the
-    sample's own region; and for dense layers with ReLUs, LeakyReLUs or absolute values between them
-    (convolutions are written out, BatchNorm is folded) multipliers that prove that no rival wins in
-    the ball, which our own judge checks. The upper radius is the distance of the nearest point that
-    the attacks (docs/attacked-radii.md), a random search and the search for proofs find. Each point
-    is judged: it is in the box and misclassified by more than rounding, or only in float64 where
+    The lower radius is the largest of several certificates: Lipschitz constants, and for dense
+    layers and convolutions with ReLUs, LeakyReLUs or absolute values between them proofs about the
+    ball (docs/certified-radii.md). The upper radius is the distance of the nearest point that the
+    attacks (docs/attacked-radii.md), a random search and the search for proofs find. Each point is
+    judged: it is in the box and misclassified by more than rounding, or only in float64 where
     nothing bounds that (`upper_proved` says which).
 
     Ctrl-C returns the batches that are done, with `Status.INTERRUPTED`. To keep hours of work on

@@ -191,7 +191,7 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         isinstance(layer, nn.AvgPool2d)
         and layer.divisor_override is None
         and all(
-            s >= k for k, s in zip(_as_pair(layer.kernel_size), _as_pair(layer.stride), strict=True)
+            s >= k for k, s in zip(_spread(layer.kernel_size), _spread(layer.stride), strict=True)
         )
     ):
         return 1.0  # means over windows that do not overlap shrink distances
@@ -256,9 +256,9 @@ def _bound_by_fourier(layer: nn.Conv2d) -> float:
     return max(norms) * growth * _ROUNDING * largest + _LEAST
 
 
-def _as_pair(value) -> tuple[int, ...]:
-    """Write a size that stands for both dimensions as a pair."""
-    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+def _spread(value, dimensions: int = 2) -> tuple[int, ...]:
+    """Spread a size that may stand for all dimensions over them."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * dimensions
 
 
 def kink_constant(layer: nn.Module, x: Tensor) -> float:
@@ -276,9 +276,9 @@ def kink_constant(layer: nn.Module, x: Tensor) -> float:
     if isinstance(layer, nn.PReLU):
         return layer.weight.abs().max().clamp(min=1.0).item()
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
-        one = isinstance(layer, nn.MaxPool1d)
+        dimensions = 1 if isinstance(layer, nn.MaxPool1d) else 2
         sizes, strides, dilations = (
-            (value,) if one and isinstance(value, int) else _as_pair(value)
+            _spread(value, dimensions)
             for value in (layer.kernel_size, layer.stride, layer.dilation)
         )
         windows = [

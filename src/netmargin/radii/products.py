@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .layers import Scaled
 
-UNIT_ROUNDOFF = 2.0**-52
+_UNIT_ROUNDOFF = 2.0**-52
 """Twice the unit roundoff of float64: a sum of n products is off by at most n of these, times the
 sum of the absolute values (Higham 2002, Section 3.1), and what is left covers second-order
 terms.
@@ -18,12 +18,17 @@ SMALLEST_NORMAL = 2.0**-1022
 """The smallest number with all digits, in place of products of norms below it. Sums of up to 2^50
 products lose no more to underflow; nothing is lost of zeros.
 """
-ROUNDINGS_PER_FUNCTION = 16
-"""Roundings counted for a function of one number, such as tanh or a normalization: more than any of
-them is off by.
+_ROUNDINGS_PER_FUNCTION = 16
+"""Roundings counted for a function of one number, such as tanh or a scaling: more than any of them
+is off by.
 """
 LARGEST_MATRIX = 60_000_000
 """Entries up to which a linear map is written out: half a GB in float64."""
+
+
+def share(n: int) -> float:
+    """The share of its absolute terms by which a sum of n products is off at most."""
+    return _UNIT_ROUNDOFF * (n + _ROUNDINGS_PER_FUNCTION)
 
 
 class AbsoluteProduct(NamedTuple):
@@ -76,13 +81,13 @@ def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
     with torch.enable_grad():
         start = torch.ones_like(x, requires_grad=True)
         sizes, reached, lost = start, torch.ones_like(x), torch.zeros_like(x)
-        total, share = torch.zeros((), dtype=x.dtype, device=x.device), 0.0
+        total, lost_share = torch.zeros((), dtype=x.dtype, device=x.device), 0.0
         for layer in layers:
             absolute = absolute_layer(without_biases(layer))
             n, total = sizes.numel(), total + sizes.sum()
             sizes, lost = absolute(sizes), absolute(lost) + SMALLEST_NORMAL
             reached = absolute(reached).sign()  # ones times weights do not vanish
-            share += UNIT_ROUNDOFF * (max(n, sizes.numel()) + ROUNDINGS_PER_FUNCTION)
+            lost_share += share(max(n, sizes.numel()))
         (columns,) = torch.autograd.grad(sizes.sum(), start)
     with torch.no_grad():
         # From the outputs on, what vanishes in a layer is multiplied by the sizes before it.
@@ -91,6 +96,6 @@ def multiply_absolute(layers: list[nn.Module], x: Tensor) -> AbsoluteProduct:
         vanished = torch.where(reached > 0, vanished, 0.0).flatten()
         # The norm is at most the root of the largest sum of a row times that of a column.
         largest = rows.max().sqrt() * columns.max().sqrt()
-        norm = (1 + share) * largest.nan_to_num(nan=torch.inf, posinf=torch.inf).item()
+        norm = (1 + lost_share) * largest.nan_to_num(nan=torch.inf, posinf=torch.inf).item()
         norm += SMALLEST_NORMAL * bool(reached.any())
-        return AbsoluteProduct(rows, norm, share, vanished.nan_to_num(torch.inf, torch.inf))
+        return AbsoluteProduct(rows, norm, lost_share, vanished.nan_to_num(torch.inf, torch.inf))

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from .layer_rules import KINKS
 from .layers import Branches, Moved, Scaled
 from .lipschitz import is_linear, kink_constant, norm, stretches_of
-from .products import ROUNDINGS_PER_FUNCTION, SMALLEST_NORMAL, UNIT_ROUNDOFF, absolute_layer
+from .products import SMALLEST_NORMAL, absolute_layer, share
 
 
 def rounding_errors(
@@ -45,22 +45,21 @@ def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, Moved, nn.Identity)):
         # No maximum is off by more than its parts.
         return layer(errors)
-    terms = 1 if isinstance(layer, Scaled) else x[0].numel()
-    share = UNIT_ROUNDOFF * (terms + ROUNDINGS_PER_FUNCTION)
+    part = share(1 if isinstance(layer, Scaled) else x[0].numel())
     if isinstance(layer, Branches):
         ends: list[Tensor] = []
         off: list[Tensor] = []
-        for part in layer.parts:
+        for chain in layer.parts:
             h, error = x, errors
-            for inner in part:
+            for inner in chain:
                 h, error = inner(h), propagate_errors(inner, h, error)
             ends, off = [*ends, h.abs()], [*off, error]
-        return (1 + share) * layer.join(off) + share * layer.join(ends)
+        return (1 + part) * layer.join(off) + part * layer.join(ends)
     active = x.flatten(1).any(1) | errors.flatten(1).any(1)
     vanished = SMALLEST_NORMAL * active.double().reshape(-1, *[1] * (layer(x[:1]).ndim - 1))
     if isinstance(layer, nn.ReLU):  # exact, and 0 where it is 0 for certain
         return torch.where(x + errors > 0, errors, 0.0)
     if not is_linear(layer):
-        return kink_constant(layer, x) * errors + share * layer(x).abs() + vanished
+        return kink_constant(layer, x) * errors + part * layer(x).abs() + vanished
     # Rounding adds a share to everything.
-    return share * absolute_layer(layer)(errors / share + x.abs()) + vanished
+    return part * absolute_layer(layer)(errors / part + x.abs()) + vanished

@@ -1,7 +1,6 @@
 """Our own attack: walks towards the nearest rivals, on a sphere that shrinks and grows."""
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -52,33 +51,19 @@ and along the boundary gain some per cent.
 """
 _DOUBLINGS = 60
 """Doublings of a step that did not reach the boundary; they end at the widest radius."""
-
-
-class _Pace(NamedTuple):
-    """The number of steps of a walk, and its first step as a share of the radius."""
-
-    steps: int
-    stride: float
-
-
-_LONG = _Pace(40, 1.0)
-"""Walks from the sample: of 30, 40, 60 and 100 steps, more than 40 gained less than another start
-did. The stride is that of DDN.
+_LONG = (40, 1.0)
+"""Steps of walks from the sample, and the first one as a share of the radius. Of 30, 40, 60 and 100
+steps, more than 40 gained less than another start did; the stride is that of DDN.
 """
-_SHORT = _Pace(30, 0.3)
-"""Hops, which begin near their end: with a stride of 1 they would begin anywhere."""
+_SHORT = (30, 0.3)
+"""The same of hops, which begin near their end: with a stride of 1 they would begin anywhere."""
 
 
 def walk_to_boundary(samples: Attacked, widest: float, chain: Chain | None) -> Tensor:
     """Find near misclassified points by walks towards the nearest rivals, and hops from there.
 
-    Every walk goes down the gap between the scores of the sample's class and of one rival, and is
-    brought back to a sphere around the sample, which shrinks while the rival wins and grows while
-    it does not, as in DDN. Several walks to each of several rivals begin at the sample and at
-    points aside; then some begin beside the nearest point found. For chains of linear layers and
-    kinks each nearest point is followed through linear regions to one that is nearest in its own
-    and in those beyond its kinks; otherwise the last one is polished by Newton steps along the
-    boundary. A sample without such a point gets one that is classified correctly.
+    docs/attacked-radii.md has the steps. A sample without such a point gets one that is classified
+    correctly.
 
     widest : the largest radius that is tried. Regions know no box, and take long for large layers:
     the chain is not used then.
@@ -138,12 +123,11 @@ class _Search:
         own = torch.arange(n, device=rivals.device)
         each = self.samples.part(own.repeat_interleave(many))
         begin = _step_aside(each.net, each.x, reach.flatten(), self.random) if aside else each.x
-        walked = _walk(each, rivals.flatten(), begin, reach.flatten(), _LONG)
-        distance, points = walked.distances, walked.points
+        distance, points, last = _walk(each, rivals.flatten(), begin, reach.flatten(), _LONG)
         lost = distance.isinf()
         if lost.any():
             part = each.part(lost)
-            points[lost] = self._scale_outwards(part, walked.last[lost])
+            points[lost] = self._scale_outwards(part, last[lost])
             distance[lost] = judge_points(part, points[lost])[0]
         distances = distance.reshape(n, many)
         return distances, points[distances.argmin(1) + many * own]
@@ -156,7 +140,7 @@ class _Search:
             with torch.no_grad():
                 others = scores(part.net, nearest).scatter(1, part.y[:, None], -torch.inf)
             begin = _step_aside(part.net, nearest, _HOP * reach, self.random)
-            points[found] = _walk(part, others.argmax(1), begin, reach, _SHORT).points
+            points[found] = _walk(part, others.argmax(1), begin, reach, _SHORT)[1]
         return points
 
     def _scale_outwards(self, samples: Attacked, points: Tensor) -> Tensor:
@@ -207,31 +191,26 @@ def _rescale(steps: Tensor, lengths: Tensor) -> Tensor:
     return steps * one_each(lengths / steps.flatten(1).norm(dim=1).clamp(min=1e-300), steps)
 
 
-class _Walked(NamedTuple):
-    """Distances of the nearest points on the way where the rival wins, (N,), infinite for none;
-    these points, and the last ones of all, (N, ...).
+def _walk(
+    samples: Attacked, rivals: Tensor, begin: Tensor, reach: Tensor, pace: tuple[int, float]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Walk down the gap to a rival, brought back to a sphere around x after every step: distances
+    of the nearest points where the rival wins, infinite for none, these points, and the last ones.
     """
-
-    distances: Tensor
-    points: Tensor
-    last: Tensor
-
-
-def _walk(samples: Attacked, rivals: Tensor, begin: Tensor, reach: Tensor, pace: _Pace) -> _Walked:
-    """Walk down the gap to a rival, brought back to a sphere around x after every step."""
     net, x, y, _ = samples
     best, nearest, z = torch.full_like(reach, torch.inf), x.clone(), begin
-    for step in range(pace.steps):
+    steps, stride = pace
+    for step in range(steps):
         gap, slope = compute_gap_and_slope(net, z, y, rivals)
         distance = measure_distance(x, z)
         hit = (gap <= 0) & (distance < best)
         best = torch.where(hit, distance, best)
         nearest = torch.where(one_each(hit, x), z, nearest)
-        cosine = (1 + math.cos(math.pi * step / pace.steps)) / 2
+        cosine = (1 + math.cos(math.pi * step / steps)) / 2
         rate = _LAST_RATE + (_RATE - _LAST_RATE) * cosine
         # Behind the boundary nothing beyond the best is of interest.
         reach = torch.where(gap <= 0, torch.minimum(reach, best) * (1 - rate), reach * (1 + rate))
-        length = reach * (_LAST_STRIDE + (pace.stride - _LAST_STRIDE) * cosine)
+        length = reach * (_LAST_STRIDE + (stride - _LAST_STRIDE) * cosine)
         z = z - _rescale(slope, length)
         z = samples.clip(x + _rescale(z - x, reach))
-    return _Walked(best, nearest, z)
+    return best, nearest, z

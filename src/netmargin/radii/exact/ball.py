@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..products import share
 from .boxes import Box, BoxBuilder
 from .chain import Chain
-from .quadratics import bound_length, bound_lengths, share
+from .quadratics import bound_length, bound_lengths
 
 
 @dataclass(frozen=True)

@@ -4,35 +4,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..products import share
 from .first_layer_quadratic import bound_functionals
-from .quadratics import bound_length, bound_lengths, bound_norm, share
+from .quadratics import bound_length, bound_lengths, bound_norm
 from .units import negative_branch, positive_branch
 
 
 class Box(NamedTuple):
-    """Intervals of y = z - z^ for the units of a layer: low <= y <= high, which contain 0."""
+    """Intervals for the units of a layer, such as low <= y = z - z^ <= high, which contain 0."""
 
     low: np.ndarray
     high: np.ndarray
 
     @property
     def reach(self) -> np.ndarray:
-        """The largest |y|."""
+        """The largest absolute values."""
         return np.maximum(-self.low, self.high)
 
 
 class Sector(NamedTuple):
-    """t = m y + r with |r| <= spread |y| and low <= r <= high, for the units of a layer."""
+    """t = m y + r with |r| <= spread |y| and r in the rest, for the units of a layer."""
 
     m: np.ndarray
     spread: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    @property
-    def reach(self) -> np.ndarray:
-        """The largest |r|."""
-        return np.maximum(-self.low, self.high)
+    rest: Box
 
 
 def find_sectors(anchor: np.ndarray, slope: np.ndarray, box: Box) -> Sector:
@@ -53,19 +48,13 @@ def find_sectors(anchor: np.ndarray, slope: np.ndarray, box: Box) -> Sector:
     spread = np.abs(other - own) * crossed / 2 + rounding
     # r is linear on both sides of the kink, so extreme at the ends and there.
     ends = []
-    for branch in (
-        positive_branch(anchor, slope, box.low, box.high),
-        negative_branch(anchor, slope, box.low, box.high),
-    ):
+    for make in (positive_branch, negative_branch):
+        branch = make(anchor, slope, box.low, box.high)
         for y in (branch.low, branch.high):
-            ends.append(
-                np.where(branch.low <= branch.high, branch.offset + (branch.slope - m) * y, 0.0)
-            )
-    slack = np.where(
-        crossed > 0, share(8) * (1 + np.abs(slope)) * (box.reach + np.abs(anchor)), 0.0
-    )
-    low, high = np.minimum.reduce(ends) - slack, np.maximum.reduce(ends) + slack
-    return Sector(m, spread, np.where(crossed > 0, low, 0.0), np.where(crossed > 0, high, 0.0))
+            r = branch.offset + (branch.slope - m) * y
+            ends.append(np.where((branch.low <= branch.high) & (crossed > 0), r, 0.0))
+    slack = rounding * (box.reach + np.abs(anchor))
+    return Sector(m, spread, Box(np.minimum.reduce(ends) - slack, np.maximum.reduce(ends) + slack))
 
 
 class BoxBuilder:
@@ -99,7 +88,7 @@ class BoxBuilder:
         self.sectors.append(sector)
         self.direct = weight @ (sector.m[:, None] * self.direct)
         self.through = [weight @ (sector.m[:, None] * part) for part in self.through] + [weight]
-        self.sizes = np.abs(weight) @ (np.abs(sector.m) * self.sizes + sector.reach)
+        self.sizes = np.abs(weight) @ (np.abs(sector.m) * self.sizes + sector.rest.reach)
         self.width = max(self.width, weight.shape[1])  # the longest sum of all layers so far
         self.errors = 2 * len(self.sectors) * share(self.width + 4) * self.sizes
         bottom, *others = [
@@ -131,5 +120,5 @@ def _bound_residuals(part: np.ndarray, behind: Sector, size: float) -> Box:
     """Bound the rows of a map times r, for |sqrt(spread) y| <= size."""
     positive, negative = part.clip(min=0), part.clip(max=0)
     rows = bound_lengths(part * np.sqrt(behind.spread)) * size
-    low = np.maximum(positive @ behind.low + negative @ behind.high, -rows)
-    return Box(low, np.minimum(positive @ behind.high + negative @ behind.low, rows))
+    low = np.maximum(positive @ behind.rest.low + negative @ behind.rest.high, -rows)
+    return Box(low, np.minimum(positive @ behind.rest.high + negative @ behind.rest.low, rows))

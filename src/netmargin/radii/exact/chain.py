@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from ...errors import ModelError
 from ...nets.model import scores
-from ..products import SMALLEST_NORMAL
+from ..products import SMALLEST_NORMAL, share
 from ..traced_layers import trace_layers
 from .fold_layers import fold_layers
-from .quadratics import share
 
 _MOST_BITS = 400
 """Weights of K layers that are not 0 lie between 2^-(400 / K) and 2^(400 / K), so that no product

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .quadratics import bound_length, bound_lengths, diagonalize, share
+from ..products import share
+from .quadratics import bound_length, bound_lengths, diagonalize
 from .units import minimize_on_branch, negative_branch, positive_branch
 
 _WEIGHTS = (0.5, 1.0, 2.0)

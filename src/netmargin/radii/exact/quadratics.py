@@ -1,8 +1,8 @@
 """Proved bounds of matrices and quadratics: every factor that LAPACK returns is only a proposal.
 
-A sum of n products, in any order and with or without fused multiplication, is off by at most
-`share(n)` of the sum of the absolute products (Higham 2002, Section 3.1). That alone is used of
-floating point here: factors are multiplied out again, and what is left is bounded.
+That a sum of n products, in any order and with or without fused multiplication, is off by at most
+`share(n)` of the sum of the absolute products is all that is used of floating point here: factors
+are multiplied out again, and what is left is bounded.
 """
 
 import math
@@ -11,15 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ..products import share
+
 _SHIFTS = (1e-8, 1e-10, 1e-12)
 """Shares of a unit diagonal that are tried as lower bounds of the eigenvalues, the largest first:
 rounding hides 1e-10 in some 500 rows, and 1e-12 in some 50.
 """
-
-
-def share(n: int) -> float:
-    """The share of its absolute terms by which a sum of n products is off at most."""
-    return (n + 8) * 2.0**-52  # twice the unit roundoff, for second-order terms; 8 for scalings
 
 
 def bound_lengths(rows: np.ndarray) -> np.ndarray:

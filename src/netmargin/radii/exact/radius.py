@@ -1,12 +1,12 @@
 """The exact radius of one sample: a proved radius that meets the nearest misclassified input."""
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.deadline import Deadline
 from .ball import CompactChain, enclose
 from .chain import Chain, pull_back
 from .inequality import Proof
@@ -89,13 +89,10 @@ class RadiusSearch:
 
         After `time_limit` seconds the best so far is returned.
         """
-        end = math.inf if time_limit is None else time.perf_counter() + time_limit
-        over = False
+        deadline = Deadline(time_limit)
 
         def is_over() -> bool:
-            nonlocal over
-            over = over or time.perf_counter() >= end
-            return over
+            return deadline.passed
 
         if not (self.gaps > 0).all():
             return Proved(0.0, 0.0)
@@ -126,6 +123,7 @@ class RadiusSearch:
                 break
         lower = min(self.lower, self.upper)
         branched = any(len(proof.leaves) > 1 for _, proof in self.proofs.values())
+        over = deadline.passed and lower < (1 - tol) * self.upper
         return Proved(lower, self.upper, over, branched)
 
     @property

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..products import share
 from .ball import Ball
 from .inequality import Multipliers, Region
-from .quadratics import bound_minimum, share
+from .quadratics import bound_minimum
 from .units import Branch, bound_reach, minimize_on_branch, negative_branch, positive_branch
 
 

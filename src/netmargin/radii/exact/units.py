@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .quadratics import share
+from ..products import share
 
 _ROUNDINGS = 24
 """Roundings counted for the minimum of a quadratic on a branch: more than there are."""
