@@ -123,7 +123,7 @@ class RadiusSearch:
                 break
         lower = min(self.lower, self.upper)
         branched = any(len(proof.leaves) > 1 for _, proof in self.proofs.values())
-        over = deadline.passed and lower < (1 - tol) * self.upper
+        over = deadline.passed and bool(lower < (1 - tol) * self.upper)
         return Proved(lower, self.upper, over, branched)
 
     @property
