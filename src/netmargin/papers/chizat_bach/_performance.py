@@ -4,7 +4,7 @@ from ...datasets import clusters
 from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...kernels import random_features
 from ...twolayer import train_both_layers
-from ..gallery.comparison import is_positive, standard_errors, tabulate
+from ..gallery.comparison import is_positive, larger_half, standard_errors, tabulate
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ._fixed_features import train_output_layer
 
@@ -61,15 +61,13 @@ def compute(run: Row, settings: Settings) -> Row:
     }
 
 
-def larger_half(name: str, rows: list[Row]) -> Check:
+def check_larger_half(name: str, rows: list[Row]) -> Check:
     """Check that both layers err less over the larger half of values, by two standard errors."""
-    values, both = tabulate(rows, "both_layers", name)
-    half = slice(len(values) // 2, None)
-    both, output = both[:, half], tabulate(rows, "output_layer", name)[1][:, half]
-    gain = (output - both).mean(1)
+    values, (both, output) = larger_half(rows, name, "both_layers", "output_layer")
+    gain = output - both
     sentence = (
         f"both layers err on {100 * both.mean():.1f}%, the output layer on"
-        f" {100 * output.mean():.1f}% for {name} = {', '.join(map(str, values[half]))} (difference"
+        f" {100 * output.mean():.1f}% for {name} = {', '.join(map(str, values))} (difference"
         f" {100 * gain.mean():.1f} +- {100 * standard_errors(gain):.1f})"
     )
     return Check(sentence, is_positive(gain))

@@ -2,14 +2,14 @@
 
 from ..gallery.comparison import tabulate
 from ..gallery.figure import Check, Row, Settings
-from ._performance import larger_half, make_figure
+from ._performance import check_larger_half, make_figure
 
 
 def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check that both layers err less over the larger half of n, and that their error falls."""
     first, *_, last = tabulate(rows, "both_layers", "n")[1].mean(0)
     falls = f"the error of both layers falls from {100 * first:.1f}% to {100 * last:.1f}%"
-    return [larger_half("n", rows), Check(falls, bool(last < first))]
+    return [check_larger_half("n", rows), Check(falls, bool(last < first))]
 
 
 _SIZES = [32, 64, 128, 256, 512]

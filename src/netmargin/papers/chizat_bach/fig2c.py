@@ -1,6 +1,6 @@
 """Figure 2 (c): test error as a function of d, n = 256."""
 
-from ._performance import larger_half, make_figure
+from ._performance import check_larger_half, make_figure
 
 _DIMENSIONS = [5, 10, 15, 20, 25]
 
@@ -14,5 +14,5 @@ FIGURE = make_figure(
         " than training the output layer"
     ),
     minutes={"smoke": 0.1, "laptop": 1.5, "paper": 37.0},
-    check=lambda settings, rows: [larger_half("d", rows)],
+    check=lambda settings, rows: [check_larger_half("d", rows)],
 )

@@ -14,6 +14,13 @@ def tabulate(rows: list[Row], name: str, by: str) -> tuple[list[Any], np.ndarray
     return values, np.array(found, dtype=np.float64).swapaxes(0, 1)
 
 
+def larger_half(rows: list[Row], by: str, *names: str) -> tuple[list[Any], list[np.ndarray]]:
+    """The larger half of the values of a parameter, and means of results over it, one a seed."""
+    found = [tabulate(rows, name, by) for name in names]
+    values, half = found[0][0], slice(len(found[0][0]) // 2, None)
+    return values[half], [results[:, half].mean(1) for _, results in found]
+
+
 def standard_errors(values: np.ndarray) -> Any:
     """Standard errors of means over the first axis; 0 for a single run, whose error is unknown."""
     return values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0

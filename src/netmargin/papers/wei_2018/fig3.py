@@ -11,7 +11,7 @@ from ...kernels import arc_cosine
 from ...models import mlp
 from ...regularization import regularization_path
 from ...solvers import f2_max_margin, min_norm_interpolation
-from ..gallery.comparison import draw_means, is_positive, standard_errors, tabulate
+from ..gallery.comparison import draw_means, is_positive, larger_half, standard_errors, tabulate
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ._interpolation import evaluate_minimizer, interpolation_path
 
@@ -79,15 +79,11 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
     """Check that nets beat kernels over the larger half of n by so many standard errors."""
     checks = []
     for suffix, (_, words) in KINDS.items():
-        ns, net = tabulate(rows, "net" + suffix, "n")
-        larger = slice(len(ns) // 2, None)
         # One difference per teacher: samples of different n share it.
-        net, kernel = (
-            values[:, larger].mean(1) for values in (net, tabulate(rows, "kernel" + suffix, "n")[1])
-        )
+        ns, (net, kernel) = larger_half(rows, "n", "net" + suffix, "kernel" + suffix)
         gain = kernel - net
         sentence = (
-            f"mean {words} for n = {', '.join(map(str, ns[larger]))}: net {net.mean():.4f}, kernel"
+            f"mean {words} for n = {', '.join(map(str, ns))}: net {net.mean():.4f}, kernel"
             f" {kernel.mean():.4f} (difference {gain.mean():.4f} +- {standard_errors(gain):.4f})"
         )
         checks.append(Check(sentence, is_positive(gain, settings["standard_errors"])))
