@@ -1,4 +1,4 @@
-"""Attacks compared on nearness and time: our own, and DeepFool, DDN, Carlini-Wagner and FMN."""
+"""Attacks on nearness and time: our own, DeepFool, DDN, Carlini-Wagner, FMN, and descents."""
 
 import time
 from collections.abc import Callable
@@ -11,6 +11,7 @@ import netmargin as nm
 from netmargin.radii.boundary import Attacked, polish_points
 from netmargin.radii.input_box import choose_bounds
 
+from .nearest_peers import find_by_descent
 from .radii_nets import NETS, Trained, train_net
 
 CARLINI_WAGNER_STEPS = 100
@@ -51,6 +52,13 @@ def find_by_fmn(trained: Trained) -> np.ndarray:
     return polish_points(Attacked(trained.net, trained.X, trained.y), points)[0].numpy()
 
 
+def find_by_starts(trained: Trained) -> np.ndarray:
+    """Radii by descents from 20 random starts, in balls that begin at DeepFool's radii."""
+    torch.manual_seed(_SEED)
+    known = torch.from_numpy(find_by("deepfool")(trained))
+    return find_by_descent(trained.net, trained.X, trained.y, known).minimum(known).numpy()
+
+
 ATTACKS: dict[str, Find] = {
     "walk (ours)": find_by("walk"),
     "DeepFool + DDN": find_by("deepfool", "ddn"),
@@ -58,12 +66,12 @@ ATTACKS: dict[str, Find] = {
     "DDN": find_by("ddn"),
     "Carlini-Wagner": find_by("carlini-wagner"),
     "FMN": find_by_fmn,
+    "descent, 20 starts": find_by_starts,
 }
 
 
 def main() -> None:
     """Print a table for each net: radii over those of our own attack, and CPU seconds."""
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     for name in NETS:
         try:
@@ -72,7 +80,6 @@ def main() -> None:
             print(f"{name} left out: {error}")
             continue
         _compare(trained)
-    torch.set_num_threads(threads)
 
 
 def attack_by(

@@ -36,8 +36,8 @@ def load(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if name == "wine":
         found = load_wine()
         return found.data, found.target
-    sets = {"MNIST": "MNIST 1,500"}
-    X, y = embed_images(seed) if name == "embeddings" else load_set(sets.get(name, name), seed)
+    whole = name.replace("MNIST", "MNIST 1,500")
+    X, y = embed_images(seed) if name == "embeddings" else load_set(whole, seed)
     return X.double().numpy(), y
 
 

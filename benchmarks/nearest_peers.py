@@ -71,8 +71,7 @@ def find_by_descent(net: Scores, x: Tensor, y: Tensor, known: Tensor) -> Tensor:
     """The distances that descents find in balls of 1.05 times those known, and then of .99 times
     the least so far until none is nearer than the ball; infinite for none.
     """
-    found, left = torch.full_like(known, torch.inf), torch.arange(len(x))
-    share = 1.05
+    found, left, share = torch.full_like(known, torch.inf), torch.arange(len(x)), 1.05
     while len(left):
         least = torch.minimum(known, found)[left]
         parts = [i.split(AT_ONCE) for i in (x[left], y[left], share * least)]
