@@ -96,7 +96,7 @@ def test_corners_and_constraints_in_the_plane(name, loss_name):
     prove(slide_columns(Z, loss, activation=phi, tol=1e-2), Z, loss, phi, 1e-2)
 
 
-@pytest.mark.slow_cases("leaky .5-", "squared relu-hinge")
+@pytest.mark.slow_cases("leaky .5-", "squared relu-hinge", "relu-hinge")
 @pytest.mark.parametrize("loss_name", ["hinge", "squared hinge", "softmax"])
 @pytest.mark.parametrize("name", ["relu", "leaky .5", "squared relu"])
 def test_three_classes_in_the_plane_by_brute_force(name, loss_name):
@@ -232,3 +232,65 @@ def test_the_same_seed_gives_the_same_net():
     nets = [slide_columns(Z, loss, seed=3) for _ in range(2)]
     assert np.array_equal(nets[0].W, nets[1].W)
     assert np.array_equal(nets[0].A, nets[1].A)
+
+
+def test_the_hard_margin_of_three_classes_in_the_plane_by_brute_force():
+    random = np.random.default_rng(3)
+    y = np.arange(9) % 3
+    centres = np.array([[3.0, 0.0], [-2.0, 2.0], [-2.0, -2.0]])
+    Z = centres[y] + random.normal(size=(9, 2))
+    loss = losses.hinge_loss(Rivals(y, 3), np.full(9, np.inf))
+    prove(slide_columns(Z, loss, tol=1e-2), Z, loss, RELU, 1e-2)
+
+
+def test_costs_per_sample_and_an_outlier_in_the_plane_by_brute_force():
+    Z, y = draw(8, 2, 9)
+    Z[3] *= 60
+    loss = losses.squared_hinge_loss(Signs(y), np.geomspace(0.01, 10, 8))
+    prove(slide_columns(Z, loss, tol=1e-2), Z, loss, RELU, 1e-2)
+
+
+@pytest.mark.slow
+def test_many_samples_of_which_few_are_in_use():
+    """3,200 samples are multiplied in float32, and rounds leave out those beyond their target; what
+    is returned holds in float64 for all of them, and no direction of space is worth more.
+    """
+    random = np.random.default_rng(0)
+    Z = random.normal(size=(3200, 3))
+    y = np.where(Z[:, :1] + 0.2 * np.abs(Z[:, 1:2]) > 0.1, 1.0, -1.0)
+    loss = make_loss("squared hinge", y, 0.1)
+    net = slide_columns(Z, loss, tol=2e-2)
+    F = RELU.feature(Z @ net.W.T) @ net.A
+    mass = np.linalg.norm(net.A, axis=1).sum()
+    assert net.objective == pytest.approx(mass + loss.value(F), rel=1e-12)
+    U = random.normal(size=(20_000, 3))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    assert np.abs(RELU.feature(Z @ U.T).T @ net.dual).max() <= 1 + 1e-5
+    assert net.local_gap <= 2e-2
+
+
+def test_labels_that_contradict_each_other_have_no_hard_margin():
+    Z, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0], [-1.0]])
+    net = slide_columns(Z, make_loss("hard", y), deadline=time.monotonic() + 0.5)
+    assert net.objective == np.inf
+    assert net.local_gap == np.inf
+    assert net.status is Status.TIME_LIMIT
+
+
+def test_an_interrupted_thorough_look_leaves_the_quick_one(monkeypatch):
+    from netmargin.solvers.neurons import sliding
+
+    def interrupt(Z, C, known, look, *others):
+        if look is THOROUGH:
+            raise KeyboardInterrupt
+        return sliding_find(Z, C, known, look, *others)
+
+    sliding_find = sliding.find_neurons
+    monkeypatch.setattr(sliding, "find_neurons", interrupt)
+    Z, y = draw(40, 3, 7)
+    loss = make_loss("squared hinge", y)
+    net = slide_columns(Z, loss, tol=0.1)
+    assert net.status is Status.INTERRUPTED
+    assert net.look == QUICK
+    assert net.local_gap <= 0.1
+    assert loss.bound(net.dual) == pytest.approx(net.local_bound)

@@ -93,11 +93,12 @@ class QuadraticLoss:
         p = self.labels.split(C)
         if ((p < self.low) | (p > self.high * (1 + _ROUNDING))).any():
             return -np.inf
-        return float((p * self.target - (p - self.centre) ** 2 / (2 * self.cost)).sum())
+        away = p - self.centre  # multiplied only once it is divided: it may be huge
+        return float((p * self.target - away * (away / (2 * self.cost))).sum())
 
     def scale(self, C: np.ndarray, most: float) -> float:
         p = self.labels.split(C)
-        square = float((p**2 / self.cost).sum())
+        square = float((p * (p / self.cost)).sum())
         gain = float((p * (self.target + self.centre / self.cost)).sum())
         best = gain / square if square > 0 else np.inf
         room = np.divide(self.high, p, out=np.full(p.shape, np.inf), where=p > 0).min()

@@ -40,8 +40,10 @@ _MANY, _FIRST_ROUNDS, _MEMORY = 3000, 2, 5
 """From so many samples on, and after the first rounds, samples far beyond their target in all of
 the last rounds are left out of a round: without that memory they come back by thousands.
 """
-_MOST_ROUNDS = 1000
-"""An emergency brake."""
+_TINY = 1e-100
+"""The least value of a neuron that bounds are scaled by."""
+_MOST_ROUNDS = 400
+"""An emergency brake: multipliers of contradictions double in each round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,9 +171,9 @@ class _Descent:
         samples = replace(self._samples, loss=loss).take(self._choose_rows(loss))
         self.in_use = len(samples.Z)
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
-        if self._rounds % _ROUNDS_A_SLIDE == 1:
+        if len(W) and self._rounds % _ROUNDS_A_SLIDE == 1:
             W, A = _tidy(*slide(samples, W, A, _SLIDES))
-        self.W, self.A = _tidy(W, weigh(samples, W, A))
+        self.W, self.A = _tidy(W, weigh(samples, W, A)) if len(W) else (W, A)
         self._F = self._samples.outputs(self.W, self.A)
         if self._multipliers:
             self._multipliers.learn(self._F)
@@ -217,7 +219,7 @@ class _Descent:
 
     def _offer_bound(self, C: np.ndarray, G: np.ndarray, look: Look) -> None:
         """Keep coefficients, at which neurons of responses G were found, if their bound is best."""
-        largest = max(float(np.linalg.norm(G, axis=1).max(initial=0.0)), 1e-300)
+        largest = max(float(np.linalg.norm(G, axis=1).max(initial=0.0)), _TINY)
         C = C * self._exact.loss.scale(C, 1 / largest)
         bound = self._exact.loss.bound(C)
         if bound > self.best.local_bound:

@@ -28,8 +28,9 @@ class Multipliers:
         """`largest` finds the largest value of a neuron at coefficients (n, K)."""
         self._exact, self._width, target = exact, _FIRST_WIDTH, exact.target
         self._capped = bool(np.isfinite(exact.high).all())
-        # Those of f = 0, where they are known.
-        p = exact.high if self._capped else target / largest(exact.labels.combine(target))
+        # Those of f = 0, where they are known. Contradictions may cancel each other to 0.
+        even = target / (largest(exact.labels.combine(target)) or 1.0)
+        p = exact.high if self._capped else even
         self._size = np.abs(target[target != 0]).mean()
         self._price = self._suit(p)
         self.loss = exact.smoothed(p, self._price)
