@@ -1,5 +1,6 @@
 """Claims of Lyu and Li 2019 on the limit: KKT points, and the tangent kernel's support vectors."""
 
+import functools
 import math
 
 import numpy as np
@@ -55,8 +56,9 @@ def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
     )
 
 
+@functools.cache  # two claims look at the same flows, which take most of their time
 def _reach_late_states(
-    trial: Trial, rates: float = 1.0
+    trial: Trial, rates: float
 ) -> tuple[nn.Module, tuple[Tensor, Tensor], list[dict[str, Tensor]]]:
     """States at log10-loss -3 and -299 of a flow from near a KKT point, other for `rates` != 1."""
     net, (x, y) = start_separated(trial, power=2, width=3)
@@ -228,7 +230,7 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
     trials=(1, 5),
 )
 def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
-    net, data, states = _reach_late_states(trial)
+    net, data, states = _reach_late_states(trial, 1.0)
     angles = []
     for state in states:
         net.load_state_dict(state)
