@@ -104,9 +104,7 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
     if not isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
         return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
     if dtype is not None and not dtype.is_floating_point:
-        said += (
-            " Its inputs stay integers, as tokens do: give X.float(), of images X.float() / 255."
-        )
+        said += " Integers stay such, as tokens do: give X.float() (X.float() / 255 for images)."
     return DataError(f"{said} Give inputs of the shape that its first layer expects.")
 
 
