@@ -121,6 +121,7 @@ class _Descent:
         self._F = self._samples.outputs(self.W, self.A)
         self._multipliers = find_multipliers(exact.loss, self._find_largest)
         self._rounds, self._last_near = 0, np.zeros(n, int)
+        self._judged: list[np.ndarray] = []  # the best coefficients of thorough looks
         self.in_use = n
         self.best = SlidNet(
             W=self.W[:0],
@@ -187,8 +188,12 @@ class _Descent:
         W, _ = self._find(C, THOROUGH)
         # In float64, as the objective of the best net is.
         G = respond(self._exact.Z, C, W, self._exact.activation)
+        self._judged.append(C)
         self.best = replace(self.best, local_bound=-np.inf)
-        self._offer_bound(C, G, THOROUGH)
+        for dual in self._judged:  # the best of former looks, by what this one found as well
+            met = respond(self._exact.Z, dual, W, self._exact.activation)
+            self._offer_bound(dual, met, THOROUGH)
+        self._judged = [self.best.dual]
         self._seed(W, G)
         self._look = replace(self._look, starts=min(2 * self._look.starts, THOROUGH.starts))
         return self.gap
