@@ -85,10 +85,8 @@ def kernel_bound(
         The kernel matrix of the training inputs.
     largest : float
         The supremum of sqrt(K(x, x)) over all x of the distribution.
-    margin : float, optional
-        gamma; min q by default.
-    delta : float, default 0.05
-        The probability with which the bound may fail.
+    margin, delta : optional
+        gamma, and the probability with which the bound may fail, as for `margin_bound`.
 
     Returns
     -------

@@ -104,14 +104,8 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
 
     Parameters
     ----------
-    X : array_like, shape (n, d)
-        Inputs.
-    bias : bool, default True
-        Whether neurons have a bias.
-    draws : int, default 100
-        How many vectors of signs are drawn, at least 2.
-    seed : int, default 0
-        Seed of the signs.
+    X, bias, draws, seed
+        As for `variation_ball`.
 
     Returns
     -------

@@ -87,11 +87,9 @@ def _describe_samples(options: argparse.Namespace, X, y) -> str:
         )
     if trained_on is not None:
         return f"{samples}, and the run beside the weights was trained on others."
-    return (
-        f"{samples}; of others that the net was trained on it says nothing."
-        if options.limit is not None
-        else ""
-    )
+    if options.limit is None:
+        return ""
+    return f"{samples}; of others that the net was trained on it says nothing."
 
 
 def _find_training_data(weights: Path) -> str | None:

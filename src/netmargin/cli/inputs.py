@@ -137,12 +137,10 @@ def model(options: argparse.Namespace) -> nn.Module:
         return RECIPES[name].make_model(bias=options.bias)
     module_name, colon, function = name.partition(":")
     if not (colon and module_name and function):
-        guess = " ".join(
-            filter(None, (suggest_word(name, RECIPES), f"The recipes are {', '.join(RECIPES)}."))
-        )
+        guess = f"{suggest_word(name, RECIPES)} ".lstrip()
         raise ArgumentError(
-            f"{name!r} is no recipe. {guess} Your own model is given as --factory"
-            " package.module:function."
+            f"{name!r} is no recipe. {guess}The recipes are {', '.join(RECIPES)}. Your own model is"
+            " given as --factory package.module:function."
         )
     make_model = _load_factory(name, module_name, function)
     try:

@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,12 +14,6 @@ from ..errors import ArgumentError, NetmarginError, NotHomogeneousError
 from ..nets.images import as_images
 from . import inputs
 from .printing import as_json
-
-if TYPE_CHECKING:  # these packages take a second to load
-    from ..kkt import KKTCertificate
-    from ..label_errors import LabelErrors
-    from ..page.runs import RunFolder
-    from ..radii import RobustnessReport
 
 HELP = "Everything about a run in the browser, in one file: images, margins, what training reached."
 EPILOG = inputs.RECIPE_LIST
@@ -57,9 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page, and say where it is."""
+    from ..label_errors import label_errors
     from ..page.collecting import Options
     from ..page.making import write_page
     from ..page.runs import read_run
+    from ..training import has_sample_margins
 
     folders = [options.run_folder, *options.compare]
     for index, folder in enumerate(folders):
@@ -79,8 +75,9 @@ def run(options: argparse.Namespace) -> None:
         records.append(_find_radii(model, heldout or data, options.radii))
     if options.certificate:
         records.append(_certify(model, data))
-    if options.labels:
-        records.append(_find_wrong_labels(found, data))
+    if options.labels:  # margins of single samples count in where the run has them
+        margins = found.path if has_sample_margins(found.path) else None
+        records.append(label_errors(data, run=margins))
     made_by = Options(call=shlex.join(("netmargin", *options.words)))
     written = write_page(models, data, heldout, out=out, records=records, options=made_by)
     if options.json:
@@ -95,7 +92,7 @@ def _name_run(folder: Path, folders: list[Path]) -> str:
     return folder.resolve().name if len(same) == 1 else str(folder)
 
 
-def _make_model(options: argparse.Namespace, found: "RunFolder") -> nn.Module:
+def _make_model(options: argparse.Namespace, found: Any) -> nn.Module:
     """The net of a run: that of its recipe, or of the factory that is named."""
     if options.factory is not None:
         return found.load_into(inputs.model(options))
@@ -107,7 +104,7 @@ def _make_model(options: argparse.Namespace, found: "RunFolder") -> nn.Module:
     return found.make_model()
 
 
-def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
+def _find_radii(model: nn.Module, data: Any, number: int) -> Any:
     """The radii of samples evenly by distance; of images within their range of values."""
     from ..margins import input_margins, measure
     from ..page.sampling import spread_by_distance
@@ -123,15 +120,7 @@ def _find_radii(model: nn.Module, data: Any, number: int) -> "RobustnessReport":
     return robustness(model, (X[rows], y[rows]), box=box, progress=sys.stderr.isatty())
 
 
-def _find_wrong_labels(found: "RunFolder", data: Any) -> "LabelErrors":
-    """The labels that may be wrong; margins of single samples count in where the run has them."""
-    from ..label_errors import label_errors
-    from ..training import has_sample_margins
-
-    return label_errors(data, run=found.path if has_sample_margins(found.path) else None)
-
-
-def _certify(model: nn.Module, data: Any) -> "KKTCertificate":
+def _certify(model: nn.Module, data: Any) -> Any:
     """The certificate in the norm that suits the net. Raises NotHomogeneousError without any."""
     from ..kkt import certify
 

@@ -78,7 +78,8 @@ def _reproduce_figures(
     from ..papers.gallery.sweep import sweep
 
     if options.scale == "paper":
-        duration = _describe_duration(sum(papers.figure(id).minutes["paper"] for id in chosen))
+        minutes = sum(papers.figure(id).minutes["paper"] for id in chosen)
+        duration = f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
         most = "at most " if len(chosen) > 1 else ""  # figures may share runs
         say(
             f"{', '.join(chosen)}: {most}about {duration} on 2 cores; what is finished survives an"
@@ -86,9 +87,8 @@ def _reproduce_figures(
         )
     outcomes: dict[str, Any] = {}
     try:
+        shared = {"out": options.out, "jobs": options.jobs, "progress": not options.quiet}
         # The sweep of a single figure shows its own progress.
-        shared: dict[str, Any] = {"out": options.out, "jobs": options.jobs}
-        shared["progress"] = not options.quiet
         for id, error in sweep(chosen, options.scale, **shared) if len(chosen) > 1 else ():
             outcomes[id] = _reproduce_figure(papers, id, options, error, progress=False)
     except WorkerKilledError as error:
@@ -125,11 +125,6 @@ def _reproduce_figure(
     if not options.json:
         print(found.summary(), flush=True)
     return found
-
-
-def _describe_duration(minutes: float) -> str:
-    """Minutes, or hours where they are many, in words."""
-    return f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
 
 
 def _choose_figures(papers: Any, ids: list[str]) -> list[str]:

@@ -10,10 +10,7 @@ from ..result import Status
 from . import inputs
 from .printing import as_json, say_written
 
-HELP = (
-    "How far inputs must move in L2 to be misclassified: certified and attacked radii of saved"
-    " nets, side by side."
-)
+HELP = "How far inputs must move in L2 to be misclassified: certified and attacked radii of nets."
 EPILOG = inputs.RECIPE_LIST
 
 
@@ -75,9 +72,8 @@ def run(options: argparse.Namespace) -> None:
             progress=not options.quiet,
         )
         margins = measure(model, data).to_dict()
-        normalized = {
-            name: margins[name] for name in ("normalized_margin", "layer_normalized_margin")
-        }
+        names = ("normalized_margin", "layer_normalized_margin")
+        normalized = {name: margins[name] for name in names}
         results.append({"weights": weights} | normalized | reports[weights].to_dict())
         if not options.json:
             shown = ", ".join(

@@ -55,16 +55,15 @@ def run(options: argparse.Namespace) -> None:
     torch.manual_seed(options.seed)
     model, recipe = inputs.model(options), RECIPES.get(options.recipe or options.factory)
     data = inputs.data(options, limit=options.limit)
-    until: list[StoppingRule] = (
-        [] if options.until_log10_loss is None else [LogLossBelow(options.until_log10_loss)]
-    )
+    until: list[StoppingRule] = []
+    if options.until_log10_loss is not None:
+        until.append(LogLossBelow(options.until_log10_loss))
     # Of two rules the first one that is reached ends the run.
     if options.epochs is not None or not until:
         until.append(Epochs(100 if options.epochs is None else options.epochs))
     # Nets with other biases are other runs, and must not meet in one folder.
-    name = (options.recipe or options.factory).replace(":", ".") + (
-        "" if options.bias == "first" else f"-bias-{options.bias}"
-    )
+    name = (options.recipe or options.factory).replace(":", ".")
+    name += "" if options.bias == "first" else f"-bias-{options.bias}"
     folder = options.out or Path("runs") / name
     loss = losses.BY_NAME[options.loss]
     history = train(
@@ -80,7 +79,14 @@ def run(options: argparse.Namespace) -> None:
         progress=not options.quiet,
     )
     report = measure(model, data, loss=loss)
-    figures = _save_results(folder, model, history, report, _describe_origin(options))
+    made_by = {  # from which `netmargin page` makes net and data again
+        "factory": options.recipe or options.factory,
+        "bias": options.bias,
+        "data": inputs.data_name(options),
+        "split": options.split,
+        "limit": options.limit,
+    }
+    figures = _save_results(folder, model, history, report, made_by)
     milestones = _select_milestones(history.rows)
     if options.json:
         result = {
@@ -97,17 +103,6 @@ def run(options: argparse.Namespace) -> None:
             f"{history.message}. Results: {folder}/ (history.jsonl, model.safetensors,"
             f" summary.json, {', '.join(p.name for p in figures)})"
         )
-
-
-def _describe_origin(options: argparse.Namespace) -> dict:
-    """The net and the data that were asked for, from which `netmargin page` makes them again."""
-    return {
-        "factory": options.recipe or options.factory,
-        "bias": options.bias,
-        "data": inputs.data_name(options),
-        "split": options.split,
-        "limit": options.limit,
-    }
 
 
 def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict) -> list[Path]:

@@ -107,10 +107,8 @@ def hypercube(n: int, d: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
 
     Parameters
     ----------
-    n, d : int
-        Numbers of samples and of coordinates, the latter at least 2.
-    seed : int, default 0
-        Seed of the samples.
+    n, d, seed : int
+        As for `gaussian_xor`.
 
     Returns
     -------

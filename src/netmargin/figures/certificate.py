@@ -33,14 +33,8 @@ def draw_certificate(
     ----------
     certificate : KKTCertificate
         What `netmargin.certify` returned.
-    X : array_like, shape (n, ...)
-        The inputs that it is about.
-    y : array_like, shape (n,)
-        Their labels.
-    folder : str or Path
-        Folder for the pictures, made where it is not there.
-    class_names : sequence of str or None, default None
-        Names of the classes in the order of their indices, in place of numbers.
+    X, y, folder, class_names
+        The samples that it is about, and the rest, as for `draw_data`.
 
     Returns
     -------

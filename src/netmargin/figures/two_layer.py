@@ -22,12 +22,8 @@ def draw_two_layer_runs(
     ----------
     runs : TwoLayerRuns
         What `netmargin.twolayer.train_both_layers` returned.
-    X : array_like, shape (n, d)
-        The inputs of the drawn run.
-    y : array_like, shape (n,)
-        Their labels.
-    folder : str or Path
-        Folder for the pictures, made where it is not there.
+    X, y, folder
+        The samples of the drawn run, and the folder, as for `draw_data`.
     optimum : float, optional
         gamma_1, drawn as a line above the margins.
     run : int, default 0

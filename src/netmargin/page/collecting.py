@@ -1,6 +1,6 @@
 """From what was given to all that is known: what is cheap is measured, the rest is linked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,7 +61,8 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         for key, argument, samples in (("heldout", "heldout", heldout), ("training", "data", data))
         if samples is not None
     }
-    texts = _order_texts(options.texts, [len(own) for _, own in opened.values()])
+    # Callers give texts of the training data first.
+    texts = check_texts(options.texts, [len(own) for _, own in opened.values()][::-1])
     if len(given.models) > 1:  # each net takes inputs by name in its own way
         given.models = {
             name: open_split("data", own, data)[0] for name, own in given.models.items()
@@ -87,7 +88,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         homogeneity=homogeneity,
         inputs=describe_inputs(X, options.texts, options.feature_names, where),
         splits=splits,
-        texts=texts,
+        texts=tuple(texts or ())[::-1],
         net_distances=distances,
         **known,
     )
@@ -131,13 +132,8 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
             "Data without a model cannot be measured. Give the model first, and the records beside"
             " it: nm.page(model, data, records=[...])."
         )
-    found: Sequence[Any] = (
-        given.certificate,
-        *given.radii.values(),
-        given.history,
-        given.label_errors,
-        given.comparison,
-    )
+    found: list[Any] = [given.certificate, *given.radii.values(), given.history]
+    found += [given.label_errors, given.comparison]
     title = ", ".join(type(record).__name__ for record in found if record is not None)
     names = ClassNames(options.class_names)
     return Facts(title, names, options.call, **_link_records(given, title, ()))
@@ -171,11 +167,3 @@ def _compare_measured(nets: Mapping[str, tuple[Measured, ...]], measurable: bool
             found = split.report.input_margins if measurable else None
             reports[split.key].append(replace(split.report, input_margins=found))
     return compare_reports(tuple(nets), reports["training"], reports["heldout"])
-
-
-def _order_texts(texts: Any, sizes: list[int]) -> tuple[list[str] | None, ...]:
-    """The texts of each split, in the order of the splits; callers give training first."""
-    ordered = check_texts(texts, sizes[::-1])
-    if ordered is None:
-        return ()
-    return tuple(reversed(ordered))

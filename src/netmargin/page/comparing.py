@@ -40,10 +40,7 @@ def write_comparison(facts: Facts) -> Comparison | None:
 def _describe(facts: Facts, found: Compared) -> str:
     """Which nets are clearly better or worse than the first one; amounts are in the table."""
     if not found.heldout:
-        return (
-            "Training data alone do not say which net is better: give held-out data,"
-            " heldout=(X, y)."
-        )
+        return "Training data alone do not say which net is better: give heldout=(X, y)."
     first = quoted(found.names[0])
     errors, scores = (
         {d.second: _is_better(d) for d in _differences(found, number) if d.real}
@@ -64,11 +61,8 @@ def _describe(facts: Facts, found: Compared) -> str:
 
 def _differences(found: Compared, number: str) -> list[Difference]:
     """The differences of the net of the page to each other one, on held-out data."""
-    return [
-        d
-        for d in found.differences
-        if d.data == "held-out" and d.number == number and d.first == found.names[0]
-    ]
+    wanted = ("held-out", number, found.names[0])
+    return [d for d in found.differences if (d.data, d.number, d.first) == wanted]
 
 
 def _is_better(difference: Difference) -> bool:
@@ -79,16 +73,14 @@ def _is_better(difference: Difference) -> bool:
 
 def _make_rows(found: Compared) -> tuple[NetRow, ...]:
     """One row for each net."""
-    none: Sequence[Cell | None] = [None] * len(found.names)
-    errors, scores, weighted = none, none, none
+    columns: list[Sequence[Cell | None]] = [[None] * len(found.names)] * 3
     if held := found.heldout:
-        errors = _make_cells(found, ERROR, [(r.error, r.error_interval) for r in held])
-        scores = _make_cells(
-            found, Z, list(zip((r.z for r in held), found.z_intervals, strict=True))
-        )
-        weighted = _make_cells(
-            found, WEIGHTED_ERROR, [(r.margin_weighted_error, None) for r in held]
-        )
+        columns = [
+            _make_cells(found, ERROR, [(r.error, r.error_interval) for r in held]),
+            _make_cells(found, Z, list(zip([r.z for r in held], found.z_intervals, strict=True))),
+            _make_cells(found, WEIGHTED_ERROR, [(r.margin_weighted_error, None) for r in held]),
+        ]
+    errors, scores, weighted = columns
     return tuple(
         NetRow(
             name=name,

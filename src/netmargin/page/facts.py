@@ -50,7 +50,7 @@ class Facts:
     inputs: Inputs | None = None
     splits: tuple[Measured, ...] = ()
     """Held-out first."""
-    texts: tuple[list[str] | None, ...] = ()
+    texts: tuple[list[str], ...] = ()
     certificate: KKTCertificate | None = None
     radii: tuple[LinkedRadii, ...] = ()
     history: History | None = None

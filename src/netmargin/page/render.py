@@ -1,17 +1,6 @@
 """A page as HTML: templates with autoescape, and the styles, scripts and charts beside them.
 
-What a template is given:
-
-    page     the record, `Page`
-    tables   the numbers behind each picture, by its name, see `tables.py`
-    known    the names of the columns in which some sample has a value
-    block    the JSON block of a `Page`, safe inside of <script type="application/json">
-    css      the style sheets of `static/*.css`, joined in the order of their names
-    js       the scripts of `static/*.js`, joined in the order of their names, without comments
-    vega     the text of `static/vega/vega.min.js`
-    specs    the compiled charts of `static/specs/*.json`, one JSON object by the name of the file
-
-`block` and what comes below it are marked safe; everything else is escaped where it is shown.
+What is wrapped in `Markup` stands as it is; everything else is escaped where it is shown.
 """
 
 import json
@@ -32,23 +21,19 @@ def render(page: Page) -> str:
     return _template("page.html.j2").render(
         page=page,
         tables=write_tables(page),
-        known=_known_columns(page),
+        # What can be filtered and sorted by: the columns in which some sample has a value.
+        known={
+            name
+            for split in page.splits
+            for name, values in split.columns.items()
+            if any(value is not None for value in values)
+        },
         block=Markup(make_block(page)),
         css=Markup(_join("*.css")),
         js=Markup(_join_scripts()),
         vega=Markup(_join("vega/vega.min.js")),
         specs=Markup(_specs()),
     )
-
-
-def _known_columns(page: Page) -> set[str]:
-    """The columns in which some sample has a value: what can be filtered and sorted by."""
-    return {
-        name
-        for split in page.splits
-        for name, values in split.columns.items()
-        if any(value is not None for value in values)
-    }
 
 
 @cache

@@ -20,10 +20,8 @@ WEIGHTS = ("model.safetensors", "model.pt", "checkpoint.pt")
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder that `netmargin train`, `train` with `checkpoint_dir`, or a `Watch` wrote.
-
-    `made_by` is what `netmargin train` was asked for: "factory", "bias", "data", "split" and
-    "limit"; empty for runs of Python.
+    """A folder that `netmargin train`, `train` with `checkpoint_dir`, or a `Watch` wrote; `made_by`
+    is what the first was asked for: "factory", "bias", "data", "split" and "limit"; else empty.
     """
 
     path: Path

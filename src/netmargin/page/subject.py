@@ -16,11 +16,7 @@ from ..radii import RobustnessReport
 from ..training import History
 from .runs import RunFolder, read_run
 
-_EXPECTED = (
-    "a model, a dict of models by name, a list of models, the folder of a run, or a record of"
-    " nm.certify, nm.robustness, nm.train, nm.compare or nm.label_errors"
-)
-
+_RECORDS = "what nm.certify, nm.robustness, nm.train, nm.compare or nm.label_errors returned"
 _KINDS = {
     RunFolder: "run",
     KKTCertificate: "certificate",
@@ -72,8 +68,7 @@ class Given:
             self.radii |= {str(name): report for name, report in record.items()}
         else:
             raise ArgumentError(
-                "records must hold what nm.certify, nm.robustness, nm.train, nm.compare or"
-                " nm.label_errors returned, files of such, or the folder of a run; got"
+                f"records must hold {_RECORDS}, files of such, or the folder of a run; got"
                 f" {type(record).__name__}"
             )
 
@@ -104,7 +99,8 @@ def read_given(subject: Any, records: Any) -> Given:
             if "more than one" in str(error):
                 raise
             raise ArgumentError(
-                f"A page is made of {_EXPECTED}; got {type(subject).__name__}"
+                "A page is made of a model, several by name or in a list, the folder of a run, or"
+                f" {_RECORDS}; got {type(subject).__name__}"
             ) from None
     if not _is_list(records):  # one alone need not be put into a list
         records = [] if records is None else [records]

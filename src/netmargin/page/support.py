@@ -26,12 +26,15 @@ def write_support(facts: Facts) -> Support | None:
     cumulative = torch.cumsum(weights[order], 0)
     half = min(int((cumulative < 0.5).sum()) + 1, len(order))
     gap, noun = certificate.relative_epsilon, facts.noun
+    # Nothing is said where the bound is 0, or too small to write.
+    least = distance(certificate.epsilon_lower / certificate.norm, down=True)
+    bound = [Tag(Certainty.PROVED, f"no other shares bring the gap below {least}")]
     return Support(
         takeaway=_describe(facts, len(order), half, gap),
         data=f"training {noun}s",
         tags=(
             Tag(Certainty.MEASURED, "shares: those that explain the weights best"),
-            *_tag_bound(certificate.epsilon_lower / certificate.norm),
+            *bound * bool(least.strip("0.")),
         ),
         gauge=min(max(gap, 0.0), 1.0),
         gauge_text=significant(gap),
@@ -41,14 +44,6 @@ def write_support(facts: Facts) -> Support | None:
         count=len(order),
         heaviest=_list_heaviest(facts, order[:_SHOWN].tolist(), weights),
     )
-
-
-def _tag_bound(least: float) -> tuple[Tag, ...]:
-    """What is proved of all other shares; nothing where the bound is 0, or too small to write."""
-    shown = distance(least, down=True)
-    if not shown.strip("0."):
-        return ()
-    return (Tag(Certainty.PROVED, f"no other shares bring the gap below {shown}"),)
 
 
 def _describe(facts: Facts, support: int, half: int, gap: float) -> str:

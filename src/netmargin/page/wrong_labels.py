@@ -55,9 +55,16 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
         )
         for k, (row, labels) in enumerate(zip(worst, named, strict=True))
     )
+    # An estimate is never certain.
+    numbers = [
+        percent(min(float(found.wrong[row]), _SURE))
+        if found.count
+        else significant(float(found.scores[row]))
+        for row in worst
+    ]
     cards = tuple(
-        Card(int(row), f"{given}, rather {other}", _write_number(found, int(row)))
-        for row, (given, other) in zip(worst, named, strict=True)
+        Card(int(row), f"{given}, rather {other}", number)
+        for row, (given, other), number in zip(worst, named, numbers, strict=True)
     )
     number = "how probably it is wrong" if found.count else "its score"
     return WrongLabels(
@@ -73,14 +80,6 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
         lines=lines,
         count=found.count_at_most,
     )
-
-
-def _write_number(found: LabelErrors, row: int) -> str:
-    """How probably a label is wrong, where that can be told, or its score."""
-    if not found.count:
-        return significant(float(found.scores[row]))
-    # An estimate is never certain.
-    return percent(min(float(found.wrong[row]), _SURE))
 
 
 def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
