@@ -122,9 +122,8 @@ def margin_bound(
     # Margins may come from float32 nets, so that rounding may bring them a little above C.
     if np.abs(q).max() > largest * (1 + 1e-6):
         raise DataError(
-            f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= {largest:.4g}, as"
-            " `largest` or `radius` says. Are margins divided by the norm, such as report.q /"
-            " report.norm**2?"
+            f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= {largest:.4g}. Are"
+            " margins divided by the norm, such as report.q / report.norm**2?"
         )
     gamma = check_number("margin", margin, above=0, at_most=2 * largest, optional=True)
     if gamma is None and q.min() <= 0:

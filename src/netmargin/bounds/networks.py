@@ -140,10 +140,8 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
         Margins divided by ||Theta||^depth, all positive; gamma is the least of them.
     depth : int
         The number of layers, at least 1.
-    radius : float
-        C >= |x| for all x of the distribution.
-    delta : float, default 0.05
-        The probability with which the bound may fail.
+    radius, delta : float
+        As for `two_layer_bound`.
 
     Returns
     -------

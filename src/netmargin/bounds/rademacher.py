@@ -114,10 +114,8 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
 
     Raises
     ------
-    DataError
-        X is not a finite array of shape (n, d).
-    ArgumentError
-        Another argument is out of its range.
+    DataError, ArgumentError
+        As for `variation_ball`.
 
     Examples
     --------

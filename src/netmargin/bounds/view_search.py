@@ -85,12 +85,9 @@ class ViewSearch:
                     active = np.union1d(active, nearest)
 
     def _relax(self) -> np.ndarray:
-        """Solve the convex relaxation: projections become matrices 0 <= M <= 1 with trace r.
-
-        Frank and Wolfe's method on the smoothed least z' M z, because its linear step is an
-        eigenvalue problem: the best response to weights p of pairs is the span of the r leading
-        eigenvectors of sum p z z', and its value bounds Delta_r^2. Returns the r leading directions
-        of M, shape (d, r).
+        """The r leading directions, (d, r), of the best M, 0 <= M <= 1 with trace r, in place of a
+        projection, by Frank and Wolfe's method: its linear step, the r leading eigenvectors of
+        sum p z z', bounds Delta_r^2.
         """
         z = self._differences[self._nearest_first]
         M = np.eye(z.shape[1]) * self._r / z.shape[1]
@@ -136,11 +133,9 @@ def _ascend_smoothed_distance(
     iterations: int,
     check_time: Callable[[], None],
 ) -> tuple[torch.Tensor, np.ndarray]:
-    """Ascend the smoothed least squared distance in the span of the basis, by L-BFGS; an evaluation
-    takes as long as there are pairs, so that each begins with `check_time`.
-
-    Distances are relative to the nearest pair of z. Returns the orthonormal basis that was reached,
-    and the weights of the pairs there, which prove a bound.
+    """Ascend the smoothed least squared distance, relative to that of the nearest pair of z, in the
+    span of the basis by L-BFGS. Returns the orthonormal basis that was reached, and the weights of
+    the pairs there, which prove a bound.
     """
     basis = torch.linalg.qr(basis).Q.contiguous().requires_grad_(True)
     scale = z.square().sum(1).min()
@@ -149,7 +144,7 @@ def _ascend_smoothed_distance(
         return (z @ torch.linalg.qr(basis).Q).square().sum(1) / scale
 
     def loss() -> torch.Tensor:
-        check_time()
+        check_time()  # as an evaluation takes long where there are many pairs
         return temperature * torch.logsumexp(-projected() / temperature, 0)
 
     minimize([basis], loss, iterations)

@@ -63,7 +63,10 @@ def run(options: argparse.Namespace) -> None:
             raise ArgumentError(
                 f"--compare {folder} names a run that is on the page already. Name another one."
             )
-    runs = {_name_run(folder, folders): read_run(folder) for folder in folders}
+    # A net is called like its folder; with the path where two folders have one name.
+    names = [folder.resolve().name for folder in folders]
+    names = [n if names.count(n) == 1 else str(f) for n, f in zip(names, folders, strict=True)]
+    runs = {name: read_run(folder) for name, folder in zip(names, folders, strict=True)}
     found = next(iter(runs.values()))
     out = options.out or options.run_folder / "page.html"
     inputs.require_writable(out)
@@ -84,12 +87,6 @@ def run(options: argparse.Namespace) -> None:
         print(as_json({"path": written.path, "bytes": written.bytes}))
     else:
         print(f"Written: {written.path} ({written.bytes / 1000:,.0f} kB). Open it in a browser.")
-
-
-def _name_run(folder: Path, folders: list[Path]) -> str:
-    """What the net of a run is called: the name of its folder, with its path where two share it."""
-    same = [other for other in folders if other.resolve().name == folder.resolve().name]
-    return folder.resolve().name if len(same) == 1 else str(folder)
 
 
 def _make_model(options: argparse.Namespace, found: Any) -> nn.Module:

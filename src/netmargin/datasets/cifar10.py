@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from ..core.arguments import check_count
+from ..core.arguments import check_choice, check_count
 from ..errors import ArgumentError, DataError
 from .selection import (
     FOLDER_VARIABLE,
     Split,
     check_content,
-    check_split,
     explain_unreadable,
     folders,
     from_openml,
@@ -67,7 +66,7 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
     Source: Krizhevsky 2009; trained on in Lyu and Li 2019, Appendix J, and Wei et al. 2018,
     Appendix F.
     """
-    wanted = _BATCHES[check_split(split)]
+    wanted = _BATCHES[check_choice("split", split, _BATCHES)]
     limit = check_count("limit", limit, optional=True)
     records = _read_files(wanted, limit)
     if records is None:

@@ -3,7 +3,8 @@
 import numpy as np
 from torch import Tensor
 
-from .selection import Split, check_split, select
+from ..core.arguments import check_choice
+from .selection import Split, select
 
 
 def digits(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
@@ -42,5 +43,5 @@ def digits(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor,
     data = load_digits()
     # Every fifth rather than the last fifth: both sets hold samples from all over the file.
     test = np.arange(len(data.target)) % 5 == 4
-    chosen = test if check_split(split) == "test" else ~test
+    chosen = test if check_choice("split", split, ("train", "test")) == "test" else ~test
     return select(data.data[chosen], data.target[chosen], limit, scale=16)

@@ -16,9 +16,8 @@ def clusters(n: int = 256, d: int = 15, *, k: int = 3, seed: int = 0) -> tuple[T
     """Disks with random labels in the first two of d coordinates, uniform noise in the others.
 
     The noise lies in [-1/2, 1/2]. The k x k disks have radius 1 / (3k - 1) and stand at steps of 3
-    / (3k - 1) in [-1/2, 1/2]^2; samples are uniform on them (the reference script draws the radius
-    uniformly, which crowds the centres, and counts a constant coordinate in d). Projected to the
-    first two coordinates, classes stay 1 / (3k - 1) apart.
+    / (3k - 1) in [-1/2, 1/2]^2; samples are uniform on them (the reference script crowds their
+    centres). Projected to the first two coordinates, classes stay 1 / (3k - 1) apart.
 
     Parameters
     ----------

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from ..core.arguments import check_choice
 from .selection import (
     FOLDER_VARIABLE,
     Split,
     check_content,
-    check_split,
     explain_unreadable,
     folders,
     from_openml,
@@ -59,7 +59,7 @@ def mnist(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, 
 
     Source: LeCun et al. 1998; trained on in Lyu and Li 2019, Appendix J.
     """
-    prefix = _PREFIX[check_split(split)]
+    prefix = _PREFIX[check_choice("split", split, _PREFIX)]
     images, labels = f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"
     pixels, y = _read_files(images, labels) or _load_from_openml(images, labels)
     return select(pixels.reshape(-1, 1, 28, 28), y, limit, scale=255)

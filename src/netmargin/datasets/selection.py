@@ -14,17 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.arguments import check_choice, check_count
+from ..core.arguments import check_count
 from ..errors import ArgumentError, DataError
 
 Split = Literal["train", "test"]
 FOLDER_VARIABLE = "NETMARGIN_DATA"
 """The environment variable with the folder that holds files of data sets."""
-
-
-def check_split(split: str) -> str:
-    """Return the split, or raise an ArgumentError that lists both."""
-    return check_choice("split", split, ("train", "test"))
 
 
 def select(

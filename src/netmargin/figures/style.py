@@ -69,11 +69,7 @@ def open_row(columns: int = 1):
 
 
 def open_folder(folder: str | Path) -> Path:
-    """The folder as a path, made where it is not there.
-
-    Called before minutes of work whose pictures could not be kept otherwise. Raises ArgumentError
-    where it is no path, CheckpointError where no file can be written there.
-    """
+    """The folder as a path, made where it is not there. Raises ArgumentError, CheckpointError."""
     path = check_path("folder", folder)
     make_folder(path)
     return path

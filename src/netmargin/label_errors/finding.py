@@ -43,13 +43,9 @@ def label_errors(
 
     No net is trained. Kernel ridge regression on the labels predicts each sample from all others in
     closed form; the score of a sample is the prediction of its own label less that of the best
-    other one. The kernel sees the inputs, patches of images, or the convolutions of a net, as the
-    squared leave-one-out error on 500 samples chooses. Copies, also with noise, moved or mirrored,
-    are left out together: a wrong label that occurs twice would vouch for itself.
-
-    Where classes overlap, right labels score as low as wrong ones: only what overlap does not
-    explain is counted, and where the samples say little about the labels nothing is. The order
-    holds all the same. docs/label-errors.md says how near the estimates come.
+    other one. Where classes overlap, right labels score as low as wrong ones: only what overlap
+    does not explain is counted; the order holds all the same. docs/label-errors.md says how it
+    works, with copies too, and how near the estimates come.
 
     Parameters
     ----------
@@ -67,9 +63,8 @@ def label_errors(
     class_names : sequence of str or None, default None
         Names of the classes in the order of the labels, for tables.
     groups : sequence of n int or str, False or None, default None
-        What samples belong to, where some tell of each other: patients, recordings, frames of one
-        video. Those of one group are left out together. None finds copies itself; False takes each
-        sample alone.
+        What samples belong to, where some tell of each other, such as patients. Those of one group
+        are left out together. None finds copies itself; False takes each sample alone.
     seed : int, default 0
         Seed of the choice of patches, of compared samples and of centres.
     scores : str, int, tuple, function or None, default None
@@ -83,11 +78,10 @@ def label_errors(
     Raises
     ------
     DataError
-        The data cannot be used, are whole numbers, have one class only, or labels that are not
-        those of the net; or samples come in another order at each pass.
+        The data cannot be used: whole numbers, one class only, labels that are not those of the
+        net, samples in another order at each pass.
     ModelError
-        The model has no dense layer behind a convolution, or cannot be called on the samples; what
-        it computes of a sample depends on other samples, or on chance.
+        The model has no dense layer behind a convolution, or cannot be used, as in `measure`.
     CheckpointError
         The run folder holds no margins of single samples, or those of other data.
     ArgumentError

@@ -7,7 +7,6 @@ import torch
 from ..version import __version__
 from .facts import Facts
 from .numbers import count
-from .sampling import describe_shown
 
 _MEANINGS = {
     "Score margin": (
@@ -70,10 +69,16 @@ def list_terms(facts: Facts, shown: dict[str, int]) -> tuple[tuple[str, str], ..
     if found is not None and bool(torch.isfinite(found.headroom).any()):
         terms["Rival"] += " Only the ten classes with the highest scores are tried."
     if facts.inputs is not None and splits:
-        said = [describe_shown(s.n, shown[s.key], facts.phrase(s)) for s in facts.splits]
+        said = [
+            f"{count(shown[s.key])} of {count(s.n)} {facts.phrase(s)} are embedded: the nearest"
+            " half, support vectors and the wrong ones, then a random sample. Charts, counts and"
+            " table use all."
+            for s in facts.splits
+            if shown[s.key] < s.n
+        ]
         small = "Pictures have 16 grey levels or are WebP, of 64 pixels at most."
         all_of = " and ".join(f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits)
-        said = list(filter(None, said)) or [f"All {all_of}."]
+        said = said or [f"All {all_of}."]
         said += [small] * (facts.noun == "image")
         terms[f"{facts.noun.capitalize()}s on this page"] = " ".join([*said, *facts.inputs.notes])
     terms["Made by"] = (

@@ -79,10 +79,8 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     if report.no_lower:
         proof = "Nothing is proved about changes of this net"
     elif math.isinf(middle):
-        proof = (
-            f"For {count(endless)} of {these} it is proved that no change{_describe_box(report)}"
-            " flips the answer"
-        )
+        box = "" if report.box is None else f" (values stay within {write_range(*report.box)})"
+        proof = f"For {count(endless)} of {these} it is proved that no change{box} flips the answer"
     elif middle > 0:
         proof = (
             f"For half of {these} it is proved that no change below"
@@ -102,11 +100,6 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
     also = f" (wrong without any change: {count(wrong)})" if wrong else ""
     left = "What lies between is open." if bool((lower < upper).any()) else "Nothing is open."
     return f"{proof}; {found}{also}. {left}"
-
-
-def _describe_box(report: RobustnessReport) -> str:
-    """Which changes radii are about, in words; "" for all of them."""
-    return "" if report.box is None else f" (values stay within {write_range(*report.box)})"
 
 
 def _describe_proof(report: RobustnessReport) -> str:

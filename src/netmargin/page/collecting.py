@@ -13,7 +13,7 @@ from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.labels import ClassNames
 from ..nets.threads import fitting_threads, work_of
-from .facts import Facts, LinkedRadii, link_certificate, link_radii
+from .facts import Facts, LinkedRadii, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import Measured, analyse_net, measure_split, open_split, token_layer
 from .subject import Given
@@ -98,8 +98,13 @@ def _link_records(given: Given, title: str, splits: tuple[Measured, ...]) -> dic
     """The records that were given, each checked to be about the data of the page."""
     training = next((split for split in splits if split.key == "training"), None)
     certificate, labels = given.certificate, given.label_errors
+    if certificate is not None and training is not None and certificate.samples != training.n:
+        raise ArgumentError(
+            f"The certificate is about {certificate.samples} samples, and the training data hold"
+            f" {training.n}. Give the data that nm.certify was called with."
+        )
     return {
-        "certificate": certificate and link_certificate(certificate, training),
+        "certificate": certificate,
         "radii": _link_all_radii(given, title, splits),
         "history": given.history,
         "label_errors": labels and link_labels(labels, training),

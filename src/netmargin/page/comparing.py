@@ -11,7 +11,6 @@ from .payload import Cell, Certainty, Columns, Comparison, NetRow, Tag
 
 _PADDING = 0.08
 """Share of a column's width that is left free beside the outermost ends of intervals."""
-_Interval = tuple[float, float] | None
 
 
 def write_comparison(facts: Facts) -> Comparison | None:
@@ -97,7 +96,7 @@ def _make_rows(found: Compared) -> tuple[NetRow, ...]:
 
 
 def _make_cells(
-    found: Compared, number: str, values: Sequence[tuple[float | None, _Interval]]
+    found: Compared, number: str, values: Sequence[tuple[float | None, tuple[float, float] | None]]
 ) -> list[Cell]:
     """The cells of a column, their bars on one scale."""
     ends = [end for _, interval in values if interval is not None for end in interval] or [0.0]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from ..errors import ArgumentError
 from ..homogeneity import Homogeneity
 from ..kkt import KKTCertificate
 from ..label_errors import LabelErrors
@@ -107,16 +106,6 @@ class Facts:
         found = torch.zeros(self.certificate.samples, dtype=torch.float64, device="cpu")
         rows, sizes = self.certificate.constraints[:, 0], self.certificate.multipliers
         return found.index_add(0, rows, sizes / sizes.sum())
-
-
-def link_certificate(certificate: KKTCertificate, training: Measured | None) -> KKTCertificate:
-    """Return the certificate. Raises ArgumentError where it is about other data."""
-    if training is not None and certificate.samples != training.n:
-        raise ArgumentError(
-            f"The certificate is about {certificate.samples} samples, and the training data hold"
-            f" {training.n}. Give the data that nm.certify was called with."
-        )
-    return certificate
 
 
 def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]) -> LinkedRadii:

@@ -86,12 +86,10 @@ def page(
 ) -> PageFile:
     """Write a file to open in a browser: all that is known of one net, or of several side by side.
 
-    See how often the net is right and how close a call that is, look at the samples nearest to the
-    boundary, and see which classes are close to each other and which layers can be scaled freely;
-    with records also how much change it can stand, which training samples carry the decision, which
-    labels may be wrong, how far training has come, and which net is better. What is not given and
-    not cheap is not computed: the last line of the page says what adds it. Words tell what is
-    proved, measured and estimated. The file loads nothing from a network.
+    See how often the net is right, how close a call that is, the samples nearest to the boundary,
+    and which classes are close to each other; with records also what docs/page.md lists. What is
+    not given and not cheap is not computed: the last line of the page says what adds it. Words tell
+    what is proved, measured and estimated. The file loads nothing from a network.
 
     Parameters
     ----------
@@ -129,10 +127,8 @@ def page(
     ------
     DataError
         If data have no labels or can be read only once, or cannot be used, as in `measure`.
-    ModelError
-        If the model cannot be used, as in `measure`.
-    NonFiniteOutputError
-        If its outputs are NaN or infinite.
+    ModelError, NonFiniteOutputError
+        If the model, or what it returns, cannot be used, as in `measure`.
     ArgumentError
         If there is nothing to show, a record is about other data, or another argument cannot be
         used.
@@ -143,8 +139,7 @@ def page(
     -----
     Images are inputs of shape (N, channels, height, width) or (N, height, width), or vectors of
     square length without negative values; signals, drawn as curves, of shape (N, channels, length)
-    or (N, length) with neighbours that are alike, 16 numbers or longer. Of splits with more than
-    1,000 samples 1,000 images are embedded; charts, counts and the table use all samples.
+    or (N, length) with neighbours that are alike, 16 numbers or longer.
 
     Examples
     --------

@@ -68,9 +68,6 @@ class Measured:
         # Of two in the middle the lower one: it may be that the other is infinite.
         return right.median().item() if len(right) else math.nan
 
-    def __len__(self) -> int:
-        return self.n
-
 
 def open_split(name: str, model: Any, data: Data) -> tuple[nn.Module, Arrays]:
     """A net and all samples of a split; errors begin with the name of the argument."""

@@ -121,8 +121,3 @@ def _spread(values, rows: Tensor, n: int) -> list:
     for row, value in zip(rows.tolist(), values, strict=False):
         column[row] = value
     return column
-
-
-def caption(facts: Facts, label: int, other: int) -> str:
-    """A label and the class beside it, such as "4 vs 9"."""
-    return f"{facts.names.of(label)} vs {facts.names.of(other)}"

@@ -34,16 +34,17 @@ def write_overview(facts: Facts) -> Overview:
     edges, ends, folded = choose_edges(facts.splits)
     finite = any(bool(part.distances.isfinite().any()) for part in facts.splits)
     right = split.report.q[~split.wrong]
+    scale = ""
+    if len(right):
+        scale = (
+            "Score margins have the net's own scale: their median, where"
+            f" {facts.phrase(split)} are right, is {significant(right.median().item())}."
+        )
     return Overview(
         lead=_write_lead(facts, split),
         certainty=certainty,
         reading=_explain_distance(facts, split),
-        scale=(
-            "Score margins have the net's own scale: their median, where"
-            f" {facts.phrase(split)} are right, is {significant(right.median().item())}."
-            if len(right)
-            else ""
-        ),
+        scale=scale,
         tiles=_make_tiles(facts),
         captions={
             part.key: what.format(f"{count(part.n)} {facts.phrase(part)}") + "."

@@ -33,9 +33,8 @@ class RunFolder:
         files = [self.path / name for name in WEIGHTS if (self.path / name).exists()]
         if not files:
             raise CheckpointError(
-                f"{self.path} holds a history, but no weights ({' or '.join(WEIGHTS)}). Put the"
-                " file back, or show the history alone:"
-                f" nm.page(nm.History.load({str(self.path / HISTORY)!r}))."
+                f"{self.path} holds a history, but no weights ({' or '.join(WEIGHTS)}). Put them"
+                f" back, or show nm.History.load({str(self.path / HISTORY)!r}) alone."
             )
         # A run that was ended and then continued has a checkpoint newer than its final weights.
         load_weights(model, max(files, key=lambda file: file.stat().st_mtime_ns))

@@ -47,13 +47,3 @@ def is_spread(distances: Tensor, rows: Tensor) -> bool:
     """Whether of equal groups in the order of distance each holds one of these samples."""
     ranks = torch.argsort(torch.argsort(distances, stable=True))[rows]
     return len(torch.unique(ranks * len(rows) // len(distances))) == len(rows)
-
-
-def describe_shown(n: int, shown: int, samples: str) -> str:
-    """A sentence on what is shown of n samples, for About; "" where all are."""
-    if shown == n:
-        return ""
-    return (
-        f"{shown:,} of {n:,} {samples} are embedded: the nearest half, support vectors and the"
-        " wrong ones, then a random sample. Charts, counts and table use all."
-    )

@@ -54,11 +54,8 @@ def _describe(found: Homogeneity) -> str:
     """What doubling the weights does, and to which of them."""
     whole = normalizing_homogeneity(found)
     if whole.whole and whole.order is not None:
-        which = (
-            "All but the biases of later layers, once these are 0"
-            if whole.ignored
-            else "All of them"
-        )
+        later = "All but the biases of later layers, once these are 0"
+        which = later if whole.ignored else "All of them"
         return (
             f"{which}: doubling these weights multiplies every score by"
             f" {float(2**whole.order):,.4g} and changes no answer. The normalized margin applies."

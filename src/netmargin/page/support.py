@@ -3,7 +3,6 @@
 import torch
 
 from .facts import Facts
-from .nearest import caption
 from .numbers import count, distance, percent, significant
 from .payload import Card, Certainty, Columns, Support, Tag
 
@@ -85,7 +84,8 @@ def _list_heaviest(facts: Facts, rows: list[int], weights: torch.Tensor) -> tupl
     for row in rows:
         label = int(training.labels[row])
         # A net with one output has one constraint for each sample, without a class.
-        text = caption(facts, label, rivals[row] if rivals[row] >= 0 else 1 - label)
+        other = rivals[row] if rivals[row] >= 0 else 1 - label
+        text = f"{facts.names.of(label)} vs {facts.names.of(other)}"
         share = weights[row].item()
         found.append(Card(row, text, percent(share, 1), share / largest))
     return tuple(found)

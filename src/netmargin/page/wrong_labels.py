@@ -23,9 +23,8 @@ def link_labels(found: LabelErrors, training: Measured | None) -> LabelErrors:
     """Return the labels. Raises ArgumentError where they are those of other data."""
     if training is not None and not torch.equal(_encode(found.given), training.labels):
         raise ArgumentError(
-            f"The label errors are about {found.n} samples, and not about the {training.n} training"
-            " samples, in this order and with these labels. Give what nm.label_errors found in the"
-            " data of the page."
+            f"The label errors are about {found.n} samples, and not about the {training.n} of the"
+            " page in their order and with their labels. Give those of the data of the page."
         )
     return found
 

@@ -68,9 +68,8 @@ def train_both_layers(
     R runs go on at once: `width`, `rate`, `seeds` and `target` may be sequences with one entry for
     each, and X and y lists of data sets of one dimension; what is single holds for all.
 
-    Where the loss of a run grows by a factor e between two records, or is not finite, the run goes
-    back to the last record and halves its step sizes, with a warning. Ctrl-C returns the records so
-    far, with `Status.INTERRUPTED`.
+    A run whose loss grows by a factor e between two records, or is not finite, goes back to the
+    first of them and halves its step sizes, with a warning. Ctrl-C returns the records so far.
 
     Parameters
     ----------
@@ -100,9 +99,8 @@ def train_both_layers(
     target : float or sequence of float, optional
         A run stops when its margin reaches this; by default none does.
     resample : callable, optional
-        Step t takes the samples `resample(t)`, a pair (X, y) that depends on t alone, in place of
-        the data, where the margins are still measured: fresh ones for the population objective,
-        X + noise for a smoothed one.
+        Step t takes the samples `resample(t)`, a pair (X, y) that depends on t alone: fresh ones,
+        or X + noise. Margins are measured on the data all the same.
     records : int, default 100
         How often margins are measured, in float64.
     snapshots : sequence of int, optional

@@ -45,15 +45,11 @@ def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarr
     """The step sizes, positive and finite, that `rate` gives for t = 0 .. steps - 1, (steps,)."""
     steps = check_count("steps", steps)
     if not callable(rate):
-        raise ArgumentError(
-            "rate must be a function of the array of times, such as lambda t: 0.5 / np.sqrt(t +"
-            f" 1); got {rate!r}"
-        )
+        raise ArgumentError(f"rate must be a function of the array of times; got {rate!r}")
     found = np.asarray(rate(np.arange(steps)), dtype=np.float64)
     if found.shape not in ((), (steps,)) or not (np.isfinite(found) & (found > 0)).all():
         raise ArgumentError(
-            "rate must give positive, finite step sizes for all t = 0 .. steps - 1, one number or"
-            " an array of them"
+            "rate must give positive, finite step sizes, one number or an array for all steps"
         )
     return np.broadcast_to(found, steps)
 
@@ -74,10 +70,8 @@ def draw_neurons(
 def check_resample(
     resample: Callable[[int], tuple], data: SolverData, bias: bool
 ) -> Callable[[int], SolverData]:
-    """Wrap the user's function of the time so that it returns checked float64 data.
-
-    Raises ArgumentError where it gives other samples for the same time, as a run that goes back
-    meets the same again.
+    """The user's function of the time, which returns checked data now. Raises ArgumentError where
+    it gives other samples for the same time, which a run that goes back meets again.
     """
 
     def samples(t: int) -> SolverData:

@@ -182,9 +182,8 @@ def _go_back(run: Run, before: Run, start: int, end: int) -> None:
     """Put a run back to where it was, at half its step sizes, or raise DivergenceError."""
     if run.halvings >= _LARGEST_HALVINGS:
         raise DivergenceError(
-            f"Run {run.index} diverges at step {start} with every step size down to"
-            f" {run.rates[start]:.3g}; its largest input is {run.data.size:.3g}. Divide X by that,"
-            " or take smaller rates."
+            f"Run {run.index} diverges at step {start} even with steps of {run.rates[start]:.3g};"
+            f" its largest input is {run.data.size:.3g}. Divide X by that, or take smaller rates."
         )
     run.a, run.b, run.log_scale = before.a, before.b, before.log_scale
     run.rates, run.halvings = run.rates / 2, run.halvings + 1

@@ -45,10 +45,7 @@ class Slackness(Record):
 
     @property
     def residual(self) -> float:
-        """The sum of both gaps, max J' - min q.
-
-        p proves gamma_1 <= max J', so that it bounds what the margin of nu lacks.
-        """
+        """The sum of both gaps, max J' - min q: what the margin of nu lacks at most."""
         return self.neurons + self.samples
 
 

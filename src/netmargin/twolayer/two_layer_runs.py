@@ -53,11 +53,9 @@ class Snapshot(Record):
                 " earlier snapshot."
             )
         sizes = np.sqrt(math.exp(log_mass) * len(measure.weights) * measure.weights)[:, None]
-        return (
-            sizes * measure.atoms
-            if measure.power == 1
-            else np.column_stack([sizes * measure.atoms[:, :-1], measure.atoms[:, -1]])
-        )
+        if measure.power == 1:
+            return sizes * measure.atoms
+        return np.column_stack([sizes * measure.atoms[:, :-1], measure.atoms[:, -1]])
 
 
 @dataclass(frozen=True)
