@@ -116,8 +116,8 @@ def folder(text: str) -> Path:
     path = Path(text)
     if path.resolve() == Path.cwd():
         raise argparse.ArgumentTypeError(
-            f"{text!r} is the current folder, whose files a later run would take for its own. Name"
-            " a folder for the results alone, such as runs/mine"
+            f"{text!r} is the current folder: results would lie among your own files. Name another"
+            " one, such as runs/mine"
         )
     if path.exists() and not path.is_dir():
         raise argparse.ArgumentTypeError(f"{text!r} is a file. Name a folder, such as runs/mine")
@@ -185,8 +185,8 @@ def arrays(path: str):
     if not Path(path).exists() and Path(path).suffix != ".npz":
         guess = suggest_word(path, datasets.BY_NAME)
         raise ArgumentError(
-            f"--data: {path!r} is no file, and no data set. {guess + ' ' if guess else ''}Give"
-            f" {', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y."
+            f"--data: {path!r} is no file. {guess + ' ' if guess else ''}The data sets are"
+            f" {', '.join(datasets.BY_NAME)}; your own samples come in an .npz file with X and y."
         )
     try:
         # Pickles could run code: a file of samples need not hold any.
