@@ -1,5 +1,9 @@
-"""Every public function with a good call, and odd values for its arguments, for test_arguments.py."""
+"""Every public function with a good call, and odd values for its arguments: for test_arguments.py,
+one at a time; `python -m tests.fuzz --calls 20000` draws several at once and counts what comes out.
+"""
 
+import argparse
+import collections
 import contextlib
 import copy
 import functools
@@ -22,7 +26,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import netmargin as nm
 from netmargin.papers import two_homogeneity
-from tests.data_forms import Overwriting
+from tests.data_forms import FORMS, NUMBERS, Overwriting, describe_difference, draw_samples
 
 torch.manual_seed(0)
 NET = nm.models.mlp([2, 16, 1])
@@ -413,3 +417,54 @@ def _raised_on_purpose(error: BaseException) -> bool:
     """Whether netmargin raised a ValueError, or scikit-learn in the checks of its estimators."""
     frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return "netmargin/" in frames[-1] or any("sklearn/" in frame for frame in frames)
+
+
+_PART_OF_FORMS = 0.1
+"""Part of the calls that give one data set in two forms; these take longer than others."""
+_DRAWN = 20
+"""Data sets that such calls are given."""
+
+
+def _call_oddly(entry: EntryPoint, random: np.random.Generator) -> tuple[str, str | None]:
+    """What was called with one to three odd values, and why the outcome is not proper."""
+    count = min(len(entry.arguments), random.integers(1, 4))
+    odd = {}
+    for name in random.choice(list(entry.arguments), count, replace=False):
+        allowed = [value for value in ODD_NAMES if value not in entry.left_out.get(name, ())]
+        odd[str(name)] = str(random.choice(allowed))
+    return f"{entry.name} {odd}: ", foreign(entry, odd)
+
+
+def main() -> None:
+    """Call random entry points with odd arguments, or with a data set in another form."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--packages", nargs="*", choices=PACKAGES, default=list(PACKAGES))
+    options = parser.parse_args()
+    random = np.random.default_rng(options.seed)
+    entries = [
+        entry for package in options.packages for entry in PACKAGES[package]() if entry.arguments
+    ]
+    counts: collections.Counter[str] = collections.Counter()
+    failures: collections.Counter[str] = collections.Counter()
+    drawn = [draw_samples(options.seed + k, overwriting=k % 2 == 1) for k in range(_DRAWN)]
+    for _ in range(options.calls):
+        if random.random() < _PART_OF_FORMS:
+            function, form = str(random.choice(list(NUMBERS))), str(random.choice(list(FORMS)))
+            where, why = "", describe_difference(function, drawn[random.integers(_DRAWN)], form)
+        else:
+            where, why = _call_oddly(entries[random.integers(len(entries))], random)
+        counts["proper" if why is None else why.split(":")[0]] += 1
+        if why is not None:
+            failures[f"{where}{why}"] += 1
+    for failure, count in failures.most_common(40):
+        print(f"{count:4} {failure}")
+    print(
+        f"{options.calls} calls of {len(entries)} entry points: "
+        + ", ".join(f"{count} {name}" for name, count in counts.items())
+    )
+
+
+if __name__ == "__main__":
+    main()
