@@ -208,7 +208,7 @@ WRONG_USAGE = {  # exit code 2
     "train digit-mlp": 'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2',
     "train digits-mlp --data digit": 'Did you mean "digits". The data sets are digits, mnist',
     "train digits-mlp --loss crossentropy": 'Did you mean "cross-entropy"',
-    "verify lyu-li/eular": 'Did you mean "lyu-li/euler". The claims are chizat-bach/',
+    "verify lyu-li/eular": 'Did you mean "lyu-li/euler". Choose from chizat-bach/',
     "verify lyu-lee": 'Did you mean "lyu-li"',
     "reproduce chizat-bach/fig9": r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1',
     "reproduce": "Which figure",

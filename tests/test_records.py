@@ -54,11 +54,11 @@ def records() -> dict[str, type]:
     return {
         name: kind
         for name, kind in all_records().items()
-        # What a page is written from, and how exact radii are searched, never leave their packages:
+        # What a page is written from, and how radii and neurons are searched, stays in its package:
         # callers get the file, and the report.
         if name not in INTERNAL
         and (kind is nm.PageFile or not name.startswith("netmargin.page."))
-        and not name.startswith("netmargin.radii.exact.")
+        and not name.startswith(("netmargin.radii.exact.", "netmargin.solvers.neurons."))
     }
 
 

@@ -31,7 +31,6 @@ NOT_SAVED = (  # they hold functions, are settings, or never reach a user
     "netmargin.homogeneity.derivation.",
     "netmargin.page.",
     "netmargin.training.stopping.",
-    "netmargin.solvers.neurons.",
 )
 SAVED = {name: kind for name, kind in records().items() if not name.startswith(NOT_SAVED)}
 DRAWN = np.random.default_rng(0)

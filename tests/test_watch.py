@@ -272,7 +272,7 @@ def test_a_keyboard_interrupt_is_no_failure(few, monkeypatch):
         ({"every": 0}, nm.ArgumentError, "every must be a whole number of at least 1"),
         ({"loss": "no such loss"}, nm.ArgumentError, "loss must be"),
         ({"folder": 3}, nm.ArgumentError, "folder must be a path"),
-        ({"folder": "/proc/none"}, nm.CheckpointError, "Cannot write to the folder"),
+        ({"folder": "/proc/none"}, nm.CheckpointError, "Cannot write /proc/none"),
         ({"state": [1]}, nm.ArgumentError, "state must be what the state_dict"),
         ({"state": {"calls": 1, "rows": [3]}}, nm.ArgumentError, "state must be"),
         ({"state": {"calls": -1, "rows": []}}, nm.ArgumentError, "calls"),

@@ -116,8 +116,10 @@ def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.nd
         Inputs.
     count : int
         Number of directions.
-    bias, seed : optional
-        As of `arc_cosine`; seed of the directions, 0 by default.
+    bias : bool, default True
+        As of `arc_cosine`.
+    seed : int, default 0
+        Seed of the directions.
 
     Returns
     -------

@@ -53,9 +53,10 @@ def regularization_path(
         lambda sum_i ||W_i||^r over these parameters one by one.
     loss : Loss, str or torch.nn.Module, optional
         Loss of the margins; cross-entropy by default, for one output the logistic loss.
-    starts, iterations, seed : int, default 5, 100 and 0
-        Number of starts, iterations of L-BFGS for each lambda, start and smoothing, and seed of the
-        first start; the next ones have the next numbers.
+    starts, iterations : int, default 5 and 100
+        Number of starts, and iterations of L-BFGS for each lambda, start and smoothing.
+    seed : int, default 0
+        Seed of the first start; the next ones have the next numbers.
     progress : bool, default True
         Whether to show lambda, the objective and the best start as they come.
     scores : str, int, tuple, function or None, default None
