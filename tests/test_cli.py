@@ -208,9 +208,9 @@ WRONG_USAGE = {  # exit code 2
     "train digit-mlp": 'no recipe. Did you mean "digits-mlp". The recipes are digits-mlp, digits-relu2',
     "train digits-mlp --data digit": 'Did you mean "digits". The data sets are digits, mnist',
     "train digits-mlp --loss crossentropy": 'Did you mean "cross-entropy"',
-    "verify lyu-li/eular": 'Did you mean "lyu-li/euler". Choose from chizat-bach/',
+    "verify lyu-li/eular": 'Did you mean "lyu-li/euler". The ids are chizat-bach/',
     "verify lyu-lee": 'Did you mean "lyu-li"',
-    "reproduce chizat-bach/fig9": r'Did you mean "chizat-bach/fig\d\w?". Choose from chizat-bach/fig1',
+    "reproduce chizat-bach/fig9": r'Did you mean "chizat-bach/fig\d\w?". The ids are chizat-bach/fig1',
     "reproduce": "Which figure",
     "train": "Say which model",
     "train --factory mynets:make_model": "Say which data",
@@ -389,7 +389,7 @@ CLOSED = {  # as cron jobs, services and readers that have gone leave them
 
 
 @pytest.mark.slow
-@pytest.mark.nightly_cases("stdout", "stderr")  # which "all" closes, too
+@pytest.mark.nightly_cases("stdout", "stderr", "a reader of stderr")  # which "all" closes, too
 @pytest.mark.parametrize("name", CLOSED)
 def test_work_without_a_standard_output_is_done(own, name):
     """Notes, progress and results go nowhere; files are written, and the exit code is 0."""

@@ -408,7 +408,7 @@ def test_flow_of_a_smooth_net_approaches_a_kkt_point():
     assert c.alignment > 0.999
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_float64")
 def test_flow_of_a_relu_net_approaches_a_kkt_point_within_a_radius():
     torch.manual_seed(0)

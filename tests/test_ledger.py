@@ -126,7 +126,9 @@ def test_every_claim_has_a_row_that_breaks_it():
 
 
 @pytest.mark.slow
-@pytest.mark.nightly_cases("lyu-li/rates")
+@pytest.mark.nightly_cases(
+    "lyu-li/rates", "lyu-li/kkt-finite-time", "two-homogeneity/parity-error", "wei/net-beats-kernel"
+)
 @pytest.mark.parametrize("id", CLAIMS)
 def test_claims_hold(id):
     """And each printed error is shown, with its counterexample."""
@@ -160,7 +162,13 @@ def test_claims_hold(id):
     "wei/perturbed-flow",
     "wei/regression-limit",
 )
-@pytest.mark.nightly_cases("lyu-li/rates exponent", "lyu-li/rates upper")
+@pytest.mark.nightly_cases(
+    "lyu-li/rates exponent",
+    "lyu-li/rates upper",
+    "lyu-li/kkt-finite-time start",
+    "two-homogeneity/parity-error",
+    "wei/net-beats-kernel draw",
+)
 @pytest.mark.parametrize(
     ("id", "constants", "trials"), BROKEN, ids=[f"{id} {next(iter(c))}" for id, c, _ in BROKEN]
 )

@@ -89,8 +89,7 @@ def test_runs_and_weights_lie_in_such_folders(folder, data):
     nm.load_weights(copies[0], folder / "watch")
 
 
-@pytest.mark.slow
-@pytest.mark.nightly_cases("utf-8")
+@pytest.mark.nightly
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_the_command_line_takes_and_shows_such_names(folder, encoding):
     def run(*words):

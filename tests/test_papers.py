@@ -37,11 +37,14 @@ def out(tmp_path_factory):
 @pytest.mark.nightly_cases(
     "chizat-bach/fig2c",
     "chizat-bach/fig2d",
+    "lyu-li/fig5",
     "lyu-li/fig6",
     "lyu-li/fig8",
+    "two-homogeneity/parity",
     "wei-2018/fig3",
     "wei-2019/fig2",
     "wei-2019/fig3",
+    "wei-2019/fig4",
 )
 @pytest.mark.slow  # one is drawn in the quick run, by `test_nothing_is_computed_twice`
 @pytest.mark.parametrize("id", list_figures())

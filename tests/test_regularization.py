@@ -86,7 +86,7 @@ def test_the_path_goes_on_where_a_strong_lambda_made_the_net_vanish():
     assert path.rows[-1]["normalized_margin"] > 0.95 * f1_max_margin(X, y).margin
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_multi_class_path_meets_a_margin_ascent():
     """Three classes on a circle: the margin at lambda = 1e-12 is `maximize_margin`'s."""
     angle = 2 * np.pi * np.arange(6) / 6
@@ -124,7 +124,7 @@ def test_far_below_underflow_and_other_powers():
         assert path.rows[-1]["stationarity"] < 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_weak_squared_loss_finds_the_least_norm():
     """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below."""
     for seed in range(2):

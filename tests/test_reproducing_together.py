@@ -89,7 +89,7 @@ def test_ctrl_c_says_how_many_runs_are_kept(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("**/runs/*.json"))) == len(sweeps.computed)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_that_is_killed_costs_its_run_and_no_figure(tmp_path):
     ids = ["chizat-bach/fig2c", "wei-2018/fig1"]
     command = [*(sys.executable, "-m", "netmargin", "reproduce"), *ids]

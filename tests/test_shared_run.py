@@ -77,7 +77,7 @@ def test_measure_is_that_of_one_process(tmp_path):
         assert {row["margin"] for row in found["figure"]} == {float(one["pair"]["q"].min())}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_certificates_and_radii_are_those_of_one_process(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()

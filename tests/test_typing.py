@@ -47,7 +47,7 @@ REVEALED = [
 WRONG = ['Unexpected keyword argument "batch_sise"', 'Module has no attribute "no_such_name"']
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_users_strict_checker_reads_the_types_of_the_wheel(tmp_path):
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q"]
     source = tmp_path / "source"  # a build leaves files behind

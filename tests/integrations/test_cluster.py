@@ -118,6 +118,7 @@ def test_a_worker_that_dies_costs_the_task_it_had(scheduler, workers, tmp_path):
     assert len(list(folder.glob("*.done"))) <= 16 + 2
 
 
+@pytest.mark.nightly
 def test_figures_and_claims_are_those_of_one_process(scheduler, workers, tmp_path, capsys):
     options = ["reproduce", "chizat-bach/fig2c", "chizat-bach/fig2a", "--quiet", "--out"]
     assert main([*options, str(tmp_path / "cluster"), "--cluster", scheduler]) == 0

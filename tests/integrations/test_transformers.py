@@ -136,6 +136,7 @@ def test_epochs_of_streams_are_counted(tmp_path, every, expected):
     assert [row["epoch"] for row in callback.watch.history.rows] == expected
 
 
+@pytest.mark.nightly
 def test_two_processes_give_the_rows_of_one(tmp_path):
     for processes in (1, 2):
         command = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]

@@ -58,8 +58,8 @@ def require_known(kind: str, id: str, ids: Sequence[str], words: Sequence[str]) 
     if not isinstance(id, str) or id not in words:
         guess = suggest_word(id, words)
         raise ArgumentError(
-            f"There is no {kind} {id!r}. {guess + ' ' if guess else ''}Choose from"
-            f" {', '.join(ids)}{', a paper, or all' if words is not ids else ''}."
+            f"There is no {kind} {id!r}. {guess + ' ' if guess else ''}The ids are"
+            f" {', '.join(ids)}{'; or name a paper, or all' if words is not ids else ''}."
         )
 
 
