@@ -389,7 +389,8 @@ CLOSED = {  # as cron jobs, services and readers that have gone leave them
 
 
 @pytest.mark.slow
-@pytest.mark.nightly_cases("stdout", "stderr", "a reader of stderr")  # which "all" closes, too
+# "all" closes both streams; files on a full disk are tested in `test_output_on_a_full_disk_exits_with_1`.
+@pytest.mark.nightly_cases("stdout", "stderr", "a reader of stderr", "a full disk for stderr")
 @pytest.mark.parametrize("name", CLOSED)
 def test_work_without_a_standard_output_is_done(own, name):
     """Notes, progress and results go nowhere; files are written, and the exit code is 0."""

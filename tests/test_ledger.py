@@ -166,6 +166,7 @@ def test_claims_hold(id):
     "lyu-li/rates exponent",
     "lyu-li/rates upper",
     "lyu-li/kkt-finite-time start",
+    "wei/regression-limit factor",
     "two-homogeneity/parity-error",
     "wei/net-beats-kernel draw",
 )

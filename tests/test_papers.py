@@ -37,14 +37,20 @@ def out(tmp_path_factory):
 @pytest.mark.nightly_cases(
     "chizat-bach/fig2c",
     "chizat-bach/fig2d",
+    "lyu-li/fig1",
     "lyu-li/fig5",
     "lyu-li/fig6",
+    "lyu-li/fig7",
     "lyu-li/fig8",
+    "two-homogeneity/monotone",
     "two-homogeneity/parity",
+    "wei-2018/fig2",
     "wei-2018/fig3",
+    "wei-2018/table1",
     "wei-2019/fig2",
     "wei-2019/fig3",
     "wei-2019/fig4",
+    "wei-2019/fig5",
 )
 @pytest.mark.slow  # one is drawn in the quick run, by `test_nothing_is_computed_twice`
 @pytest.mark.parametrize("id", list_figures())
@@ -256,7 +262,7 @@ def test_one_figure_without_data_does_not_stop_the_others(tmp_path, monkeypatch,
     assert "chizat-bach/fig4 at smoke scale" in shown.out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ctrl_c_keeps_no_halves(tmp_path):
     """A sweep takes no interrupted training for a result, and goes on past a damaged file."""
     process = start(
@@ -355,7 +361,7 @@ def test_two_commands_at_once_compute_a_run_once(tmp_path, monkeypatch):
     assert found == [[("chizat-bach/fig4", None)]] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_whose_process_is_killed(tmp_path):
     """As when memory runs out: the command says so, and keeps the other runs."""
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}

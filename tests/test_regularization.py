@@ -273,7 +273,7 @@ def test_bad_input():
         nm.regularization_path(lambda: frozen, data, lambdas=[0.1], progress=False)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nets_beat_kernels_on_the_hypercube():
     """d = 20, n = 160: test error below 5%, of the best tangent kernel above 20%."""
     from examples.hypercube import errors

@@ -347,7 +347,7 @@ print(criterion.log_scale)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_give_the_rows_of_one(tmp_path):
     scales = []
     for world in (1, 2):
