@@ -58,6 +58,7 @@ ONCE_FALSE = [
     ("least_norm_l1", 1, 960),  # samples on one line to 1e-11, without a vertex in the arrangement
     ("least_norm_l1", 1, 1197),  # a critical point that rounding moves by 1e-9
     ("least_norm_l2", 1, 4357),  # coefficients beyond float64
+    ("certify", 29, 157),  # a unit that is active by a denormal number
     ("kernel", 1, 10824),  # a diagonal from 1e-168 to 1e165
     ("least_norm_l1", 3, 1009),  # the largest value of a neuron is 0 to rounding
     ("f2", 2, 6757),  # a sample of 1e-171 beside 1e201, whose square underflows

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from ..core.arguments import check_choice, check_count, check_flag, check_number, check_seed
-from ..core.denormals import flush_denormals
 from ..core.memory import advise_on_memory
 from ..core.progress import Progress
 from ..losses import Loss, as_loss
@@ -125,7 +124,7 @@ def certify(
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
     started = time.monotonic()
-    with flush_denormals(), advise_on_memory(batch_size):
+    with advise_on_memory(batch_size):
         problem = Problem(model, data, norm=norm, loss=loss, batch_size=batch_size)
         with fitting_threads(problem.constraints.scored.work):
             by_loss = measure_loss_multipliers(problem)

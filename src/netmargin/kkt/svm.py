@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_choice, check_count
-from ..core.denormals import flush_denormals
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
 from ..nets.data import Choice, Data, takes_data
@@ -94,14 +93,13 @@ def tangent_svm(
     """
     norm = check_choice("norm", norm, NORMS)
     max_constraints = check_count("max_constraints", max_constraints)
-    with flush_denormals():
-        problem = Problem(model, data, norm=norm, loss=CrossEntropy())
-        count = min(max_constraints, problem.constraints.count)
-        chosen = problem.constraints.smallest(
-            torch.argsort(problem.report.q, stable=True)[:count], count
-        )
-        gram = problem.constraints.gradients(chosen).inner().cpu().numpy()
-        values = problem.constraints.values_of(chosen).cpu().numpy()
+    problem = Problem(model, data, norm=norm, loss=CrossEntropy())
+    count = min(max_constraints, problem.constraints.count)
+    chosen = problem.constraints.smallest(
+        torch.argsort(problem.report.q, stable=True)[:count], count
+    )
+    gram = problem.constraints.gradients(chosen).inner().cpu().numpy()
+    values = problem.constraints.values_of(chosen).cpu().numpy()
     require_in_range(float(np.diag(gram).max()), problem.constraints.scored)
     solution = kernel_max_margin((gram + gram.T) / 2, np.ones(count), tol=_RELATIVE_GAP)
     # <theta~, v> by Euler: v is proportional to sum dual_k grad s_k, and <theta~, grad s_k> = L
