@@ -3,6 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+
+from ...errors import ArgumentError
+
+_POINTS = (1.0, 2.0, 7.0, 1000.0)
+"""Where a function is tried: none that is bent at a point other than 0 passes them all."""
+_EQUAL = 1e-12
+"""Relative differences up to this are rounding."""
 
 
 @dataclass(frozen=True)
@@ -58,3 +66,52 @@ def leaky(slope: float) -> Activation:
 def squared(activation: Activation) -> Activation:
     """The square of an activation of power 1."""
     return Activation(slope=activation.slope, power=2)
+
+
+_NAMED = {"relu": RELU, "abs": ABSOLUTE, "linear": LINEAR, "squared_relu": squared(RELU)}
+
+
+def read_activation(activation, *, squares: bool = True) -> Activation:
+    """The activation that a name, a module or a function of tensors stands for; `squares` says
+    whether powers of 2 are allowed. Raises ArgumentError for any other, with the reason.
+    """
+    if isinstance(activation, Activation):
+        return activation
+    if isinstance(activation, str):
+        if activation not in _NAMED:
+            raise ArgumentError(
+                f"There is no activation {activation!r}: pass {', '.join(map(repr, _NAMED))}, or a"
+                " function of tensors, such as torch.nn.LeakyReLU(0.1)."
+            )
+        found = _NAMED[activation]
+    else:
+        found = _measure(activation)
+    if found.power == 2 and not squares:
+        raise ArgumentError("This problem is for activations of degree 1, not for their squares.")
+    return found
+
+
+def _measure(activation) -> Activation:
+    """The activation that a function of tensors computes, from its values on both sides of 0."""
+    points = torch.tensor(_POINTS, dtype=torch.float64)
+    try:
+        right, left = (activation(sign * points).detach().numpy() for sign in (1, -1))
+    except (TypeError, RuntimeError, AttributeError) as error:
+        raise ArgumentError(
+            f"activation must be a name or a function of float64 tensors; got {activation!r}"
+        ) from error
+    for power in (1, 2):
+        powers = np.array(_POINTS) ** power
+        sides = [np.allclose(side, side[0] * powers, _EQUAL) for side in (right, left)]
+        if not all(sides) or (power == 2 and right[0] * left[0] < 0):
+            continue
+        if abs(right[0] - 1) > _EQUAL:
+            raise ArgumentError(
+                "activation must be 1 at 1, so that norms have one unit; it is"
+                f" {right[0]:g} there. Divide it by that, or turn its argument if it is 0."
+            )
+        return Activation(float(-left[0] if power == 1 else np.sqrt(left[0])), power)
+    raise ArgumentError(
+        "activation must be positively homogeneous, phi(2 t) = 2 phi(t) on either side of 0, or the"
+        f" square of such a function; {activation!r} is not. ReLU, leaky ReLU and |t| are."
+    )
