@@ -19,6 +19,7 @@ from .solution import (
     SoftVariationNormSolution,
     VariationNormSolution,
 )
+from .two_layer_fit import TwoLayerFit, fit_two_layer_net
 
 __all__ = [
     "KernelInterpolation",
@@ -30,11 +31,13 @@ __all__ = [
     "ReLUMeasure",
     "SoftKernelSolution",
     "SoftVariationNormSolution",
+    "TwoLayerFit",
     "VariationNormSolution",
     "f1_logistic",
     "f1_max_margin",
     "f1_soft_margin",
     "f2_max_margin",
+    "fit_two_layer_net",
     "kernel_max_margin",
     "kernel_soft_margin",
     "linear_max_margin",

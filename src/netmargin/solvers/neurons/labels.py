@@ -42,6 +42,10 @@ class Signs:
 
     combine = split = margins
 
+    def oppose(self, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (R,) of a margin of samples i and j of different classes, which are opposite."""
+        return np.ones(1), np.ones(1)
+
     def take(self, rows) -> "Signs":
         return Signs(self.y[rows])
 
@@ -71,8 +75,17 @@ class Rivals:
         p[np.arange(len(p)), self.y] = 0.0
         return p
 
+    def oppose(self, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """As of `Signs`: each over the class of the other."""
+        return np.eye(self.outputs)[self.y[j]], np.eye(self.outputs)[self.y[i]]
+
     def take(self, rows) -> "Rivals":
         return Rivals(self.y[rows], self.outputs)
 
 
 Labels = Values | Signs | Rivals
+
+
+def least_margin(labels: Signs | Rivals, F: np.ndarray) -> float:
+    """The least margin that outputs F (n, K) have over a rival."""
+    return float(labels.margins(F)[labels.wanted > 0].min())
