@@ -4,6 +4,7 @@ by sliding columns.
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -222,14 +223,22 @@ def fit_two_layer_net(
     classes, labels = _read_labels(y, weights, kind)
     Z = np.hstack([X, np.ones((len(X), 1))]) if bias else X
     problem = FitProblem.of(Z, labels, weights, kind, C, phi)
-    given = {"bias": bias, "slope": phi.slope, "power": phi.power, "loss": kind, "classes": classes}
+    given: dict[str, Any] = {
+        "bias": bias,
+        "slope": phi.slope,
+        "power": phi.power,
+        "loss": kind,
+        "classes": classes,
+    }
     if impossible := problem.find_contradictions():
         dual, note = impossible
         return TwoLayerFit(
             **given,
             neurons=Z[:0],
             outputs=np.zeros((0, problem.loss.labels.outputs)),
-            **dict.fromkeys(("objective", "lower_bound", "local_bound"), np.inf),
+            objective=np.inf,
+            lower_bound=np.inf,
+            local_bound=np.inf,
             margin=None if kind in OF_TARGETS else 0.0,
             looked="samples that contradict each other",
             certified=True,

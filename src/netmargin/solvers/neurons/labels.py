@@ -42,10 +42,6 @@ class Signs:
 
     combine = split = margins
 
-    def oppose(self, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (R,) of a margin of samples i and j of different classes, which are opposite."""
-        return np.ones(1), np.ones(1)
-
     def take(self, rows) -> "Signs":
         return Signs(self.y[rows])
 
@@ -75,10 +71,6 @@ class Rivals:
         p[np.arange(len(p)), self.y] = 0.0
         return p
 
-    def oppose(self, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """As of `Signs`: each over the class of the other."""
-        return np.eye(self.outputs)[self.y[j]], np.eye(self.outputs)[self.y[i]]
-
     def take(self, rows) -> "Rivals":
         return Rivals(self.y[rows], self.outputs)
 
@@ -86,6 +78,16 @@ class Rivals:
 Labels = Values | Signs | Rivals
 
 
-def least_margin(labels: Signs | Rivals, F: np.ndarray) -> float:
+def least_margin(labels: Labels, F: np.ndarray) -> float:
     """The least margin that outputs F (n, K) have over a rival."""
+    assert not isinstance(labels, Values)
     return float(labels.margins(F)[labels.wanted > 0].min())
+
+
+def oppose(labels: Labels, i: int, j: int) -> np.ndarray:
+    """Weights (2, R) of samples i and j of different classes: of each over the class of the other,
+    margins that are opposite where both have the same outputs.
+    """
+    if isinstance(labels, Rivals):
+        return np.eye(labels.outputs)[labels.y[[j, i]]]
+    return np.ones((2, 1))

@@ -8,8 +8,8 @@ from ...core.matrices import SolverData, floor_to_powers, split_lengths
 from ...errors import DataError
 from ..contradictions import Contradictions, contradicting_pairs
 from .activations import Activation
-from .labels import Rivals, Signs
-from .losses import LogisticLoss, Loss, hinge_loss, squared_hinge_loss, squared_loss
+from .labels import Rivals, Signs, oppose
+from .losses import LogisticLoss, Loss, QuadraticLoss, hinge_loss, squared_hinge_loss, squared_loss
 from .proved_bound import bound_responses
 
 CONSTRAINTS = ("hard_margin", "equality")
@@ -89,7 +89,7 @@ class FitProblem:
         """Why no net keeps the constraints, if samples on one ray forbid it: weights (m, R) of
         their margins, under which every neuron is worth 0, and the reason in words.
         """
-        if self.kind not in CONSTRAINTS:
+        if self.kind not in CONSTRAINTS or not isinstance(self.loss, QuadraticLoss):
             return None
         even = self.activation.slope * (-1) ** self.activation.power == 1
         tops = np.take_along_axis(self.Z, np.abs(self.Z).argmax(1)[:, None], 1)
@@ -112,7 +112,7 @@ class FitProblem:
             if self.kind == "equality":
                 dual[i], dual[j] = self.labels[i] - self.labels[j], self.labels[j] - self.labels[i]
             else:
-                dual[i], dual[j] = self.loss.labels.oppose(i, j)
+                dual[[i, j]] = oppose(self.loss.labels, i, j)
                 dual[j] *= ratio
         else:
             return None
