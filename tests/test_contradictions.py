@@ -128,4 +128,6 @@ def test_of_three_classes_those_that_contradict_are_counted():
     with pytest.warns(
         ConvergenceWarning, match="Scores of 2 of 3 classes are constant.*Samples 7 and 80"
     ):
-        VariationNormClassifier(C=None).fit(X, three)
+        ReLUKernelClassifier(C=None).fit(X, three)
+    with pytest.warns(ConvergenceWarning, match="Scores are constant.*Samples 7 and 80"):
+        assert VariationNormClassifier(C=None).fit(X, three).margin_ == 0

@@ -48,24 +48,29 @@ def test_without_a_price_the_net_goes_through_all_points():
     through = VariationNormRegressor(alpha=0, tol=1e-4, fit_intercept=False).fit(X, Y)
     assert through.predict(X) == pytest.approx(Y, abs=1e-6)
     least = nm.solvers.min_norm_interpolation(X, Y, norm="l1")
-    assert through.solutions_[0].norm == pytest.approx(least.norm, rel=1e-3)
+    norm = through.solutions_[0].norm * through.scale_[0]
+    assert norm == pytest.approx(least.norm, rel=1e-3)
+    proved = VariationNormRegressor(alpha=0, tol=1e-4, pricing="auto").fit(X, Y)
+    assert proved.gap_ <= 1e-4
     cheap = f1_squared(X, Y, regularization=1e-7, pricing="local")
     assert cheap.mass / 2 == pytest.approx(least.norm, rel=1e-2)
     with pytest.raises(nm.DataError, match="Pass an alpha above 0"):
         VariationNormRegressor(alpha=0).fit([[1.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
 
 
-def test_several_targets_are_fitted_one_by_one():
+def test_several_targets_share_their_neurons():
     Z, y = make_friedman1(80, 5, random_state=0)
-    both = VariationNormRegressor(alpha=0.01).fit(Z, np.column_stack([y, -2 * y]))
-    one = VariationNormRegressor(alpha=0.01).fit(Z, y)
-    assert both.predict(Z).shape == (80, 2)
-    # Both ended within 1% of the least objective, on paths that rounding parts.
-    assert both.predict(Z)[:, 0] == pytest.approx(one.predict(Z), abs=0.02 * np.ptp(y))
-    assert one.predict(Z).shape == (80,)
+    one = VariationNormRegressor().fit(Z, y)
+    both = VariationNormRegressor().fit(Z, np.column_stack([y, -2 * y]))
+    assert (both.predict(Z).shape, one.predict(Z).shape) == ((80, 2), (80,))
+    assert both.predict(Z)[:, 1] == pytest.approx(-2 * both.predict(Z)[:, 0], abs=0.02 * np.ptp(y))
+    # At the root of 2 times the price two equal targets are the problem of one.
+    same = VariationNormRegressor(alpha=0.01 * 2**0.5).fit(Z, np.column_stack([y, -2 * y]))
+    assert same.predict(Z)[:, 0] == pytest.approx(one.predict(Z), abs=0.04 * np.ptp(y))
     assert one.score(Z, y) > 0.9
-    assert both.predict(Z)[:, 1] == pytest.approx(-2 * one.predict(Z), abs=0.04 * np.ptp(y))
-    assert one.n_neurons_ < 80
+    assert both.n_neurons_ < 80
+    with pytest.raises(nm.ArgumentError, match="one target"):
+        VariationNormRegressor(pricing="auto").fit(Z, np.column_stack([y, y]))
 
 
 def test_a_weight_is_a_number_of_copies():

@@ -17,11 +17,10 @@ from ..solvers.contradictions import contradicting_pairs
 
 
 class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that solves one problem for two classes, or one against the rest for more.
+    """A classifier that solves one problem, or one against the rest for each of several classes.
 
-    Fitted attributes: classes_ (C,), solutions_ (one `MarginSolution` or `SoftSolution` for each
-    problem), margin_ and gap_ (of the only problem, or one per class), support_ (the samples with
-    dual weight in any problem).
+    Fitted attributes: classes_ (C,), solutions_ (one for each problem), margin_ and gap_ (of the
+    only problem, or one per class), support_ (the samples with dual weight in any problem).
     """
 
     def fit(self, X, y, sample_weight=None):
@@ -58,12 +57,10 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 f"All labels{' of samples with weight' * (len(classes) > 1)} are"
                 f" {found.tolist()[0]!r}: a classifier needs samples of more than one class."
             )
-        positive = [1] if len(classes) == 2 else list(range(len(classes)))
-        labels = np.column_stack([np.where(index == k, 1.0, -1.0) for k in positive])
         before = vars(self).pop("solutions_", None)  # not those of these data
         self.classes_ = classes
         caps = None if cost is None else cost * weights
-        solutions = self._solve(X, labels, caps, tol, deadline, before)
+        solutions = self._solve(X, index, caps, tol, deadline, before)
         # A classifier without all of its problems would answer for the wrong classes.
         if any(s.status is Status.INTERRUPTED for s in solutions):
             raise Interrupted("fit was interrupted: the classifier is not fitted.")
@@ -102,7 +99,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         ):
             if ended[status]:
                 named = "" if problems == 1 else f" for {len(ended[status])} of {problems} classes"
-                gap = max(s.gap for s in ended[status])
+                gap = max(self._read_gap(s) for s in ended[status])
                 warn_caller(
                     f"{what} ended the search{named} at a relative gap of {gap:.2g}, above"
                     f" tol={self.tol:g}. Scores are those of the best solution so far. {remedy}.",
@@ -121,11 +118,15 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
 
-    def _solve(self, X, labels, caps, tol, deadline, before) -> list:
-        """Solve a problem for each column of `labels` (n, k), -1.0 and +1.0, with costs `caps` (n,)
-        of a unit of hinge loss, hard for None; `before` are the solutions of the last fit.
+    def _solve(self, X, index, caps, tol, deadline, before) -> list:
+        """Solve the problems of classes `index` (n,) with costs `caps` (n,) of a unit of loss, hard
+        for None; `before` are the solutions of the last fit.
         """
         raise NotImplementedError
+
+    def _read_gap(self, solution) -> float:
+        """The gap that `tol` is about."""
+        return solution.gap
 
     def _recommend_cost(self, X: np.ndarray) -> float:
         """A C for features of this size."""

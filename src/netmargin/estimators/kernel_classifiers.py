@@ -88,8 +88,10 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def _solve(self, X, labels, caps, tol, deadline, before):
+    def _solve(self, X, index, caps, tol, deadline, before):
         check_flag("warm_start", self.warm_start)
+        positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        labels = np.column_stack([np.where(index == k, 1.0, -1.0) for k in positive])
         try:
             matrix = self._make_matrix(X)
         except KeyboardInterrupt:

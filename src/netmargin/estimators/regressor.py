@@ -5,43 +5,44 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.arguments import check_flag, check_number
+from ..core.arguments import check_choice, check_flag, check_number
 from ..core.caller import warn_caller
 from ..core.deadline import Deadline
 from ..core.matrices import check_sample_weight
-from ..errors import DataError, Interrupted
+from ..errors import ArgumentError, DataError, Interrupted
 from ..result import Status
-from ..solvers import min_norm_interpolation
+from ..solvers import fit_two_layer_net, min_norm_interpolation
 from ..solvers.regularized import f1_squared
-from .variation_norm import SparseNets, merge_samples
+from .variation_norm import SparseNets
 
 
 class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
     """The infinitely wide two-layer ReLU net with the least squared loss and variation norm, which
     has few neurons: a lasso over all neurons.
 
-    It minimizes the mean of (f(x_n) - y_n)^2 / 2 + alpha ||theta||^2 / 2, once y is centred and of
-    mean square 1. alpha=0 is the net of least norm through all the points,
-    `solvers.min_norm_interpolation`. Several targets are fitted one by one.
+    It minimizes the mean of |f(x_n) - y_n|^2 / 2 + alpha ||theta||^2 / 2, once each target is
+    centred and of mean square 1, as `solvers.fit_two_layer_net` does; several targets share their
+    neurons. alpha=0 is the net of least norm through all the points.
 
     Parameters
     ----------
     alpha : float, default 0.01
-        Price of the norm, >= 0, as in `sklearn.linear_model.Lasso` for a target of mean square 1:
-        it is multiplied by the root mean square of each target, so that their units do not matter.
+        Price of the norm, >= 0, as in `sklearn.linear_model.Lasso` for a target of mean square 1,
+        so that units of targets do not matter.
     fit_intercept : bool, default True
         Whether the mean of y is taken off first, at no price.
-    bias, tol, time_limit, pricing, random_state, verbose : optional
-        As of `VariationNormClassifier`.
+    bias, tol, time_limit, warm_start, pricing, random_state, verbose : optional
+        As of `VariationNormClassifier`; `pricing` proves nets of one target.
 
     Attributes
     ----------
     solutions_ : list
-        The nets, one for each target: `.atoms` and `.weights` are the neurons.
-    gap_ : float or ndarray
-        The relative gaps of the proved brackets; wide for pricing="local".
-    intercept_ : ndarray
-        What was taken off the targets.
+        The net of all targets in their units of mean square 1, a `solvers.TwoLayerFit`; with
+        `pricing`, a solution of one target with `.atoms` and `.weights`.
+    local_gap_, gap_, n_neurons_
+        As of `VariationNormClassifier`.
+    intercept_, scale_ : ndarray of shape (k,)
+        What was taken off the targets, and their root mean squares then.
 
     Examples
     --------
@@ -61,6 +62,7 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         bias=True,
         tol=1e-2,
         time_limit=None,
+        warm_start=False,
         pricing="local",
         random_state=0,
         verbose=False,
@@ -70,6 +72,7 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         self.bias = bias
         self.tol = tol
         self.time_limit = time_limit
+        self.warm_start = warm_start
         self.pricing = pricing
         self.random_state = random_state
         self.verbose = verbose
@@ -97,35 +100,45 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         weights = check_sample_weight(sample_weight, len(y))
         values = y.reshape(len(y), -1)[weights > 0]
         X, weights = X[weights > 0], weights[weights > 0]
-        first, _, weights = merge_samples(X, values, weights)
-        X, values = X[first], values[first]
         self.intercept_ = np.average(values, axis=0, weights=weights) * center
         values = values - self.intercept_
-        options = self._read_options()
-        vars(self).pop("solutions_", None)
-        solutions = []
-        for done, target in enumerate(values.T):
-            options["time_limit"] = deadline.share(values.shape[1] - done)
-            spread = float(np.sqrt(np.average(target**2, weights=weights))) or 1.0
-            price = {"regularization": alpha * spread, "sample_weight": weights}
-            solutions.append(
-                f1_squared(X, target, **price, **options)
-                if alpha > 0
-                else min_norm_interpolation(X, target, norm="l1", **options)
+        spreads = np.sqrt(np.average(values**2, axis=0, weights=weights))
+        self.scale_ = np.where(spreads > 0, spreads, 1.0)
+        before = vars(self).pop("solutions_", None)
+        net = self._solve(
+            X, values / self.scale_, weights, alpha, self._read_options(deadline), before
+        )
+        if net.status is Status.INTERRUPTED:
+            raise Interrupted("fit was interrupted: the regressor is not fitted.")
+        if net.status is Status.NOT_ATTAINABLE:
+            raise DataError(
+                "No function takes these values: equal inputs have different values. Pass an alpha"
+                " above 0."
             )
-            if solutions[-1].status is Status.INTERRUPTED:
-                raise Interrupted("fit was interrupted: the regressor is not fitted.")
-            if solutions[-1].status is Status.NOT_ATTAINABLE:
-                raise DataError(
-                    "No function takes these values: equal inputs have different values. Pass an"
-                    " alpha above 0."
-                )
-        self.solutions_ = solutions
+        self.solutions_ = [net]
+        self.gap_ = net.gap
         self._single = y.ndim == 1
-        gaps = [s.gap for s in solutions]
-        self.gap_ = np.float64(gaps[0]) if self._single else np.array(gaps)
         self._warn()
         return self
+
+    def _solve(self, X, targets, weights, alpha, options, before):
+        """The net of targets (n, k) of mean square 1 with weights (n,), or through all of them."""
+        pricing = check_choice("pricing", self.pricing, ("local", "auto", "complete"))
+        if pricing == "local":
+            options["start"] = self._choose_start(before, X.shape[1], targets.shape[1])
+            if alpha == 0:
+                return fit_two_layer_net(X, targets, loss="equality", **options)
+            options |= {"C": 1 / (alpha * weights.sum()), "sample_weight": weights}
+            return fit_two_layer_net(X, targets, loss="squared", **options)
+        if targets.shape[1] > 1:
+            raise ArgumentError(
+                f"pricing={pricing!r} proves nets of one target: fit targets one by one, or pass"
+                " pricing='local'."
+            )
+        options["pricing"] = pricing
+        if alpha == 0:
+            return min_norm_interpolation(X, targets[:, 0], norm="l1", **options)
+        return f1_squared(X, targets[:, 0], regularization=alpha, sample_weight=weights, **options)
 
     def _warn(self) -> None:
         """Warn of searches that ended early."""
@@ -142,6 +155,6 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         """Values (N,) or (N, k) of inputs X (N, d)."""
         check_is_fitted(self, "solutions_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        values = np.column_stack([s.decision_function(X) for s in self.solutions_])
-        values += self.intercept_
+        values = self.solutions_[0].decision_function(X).reshape(len(X), -1)
+        values = values * self.scale_ + self.intercept_
         return values[:, 0] if self._single else values

@@ -1,32 +1,22 @@
 """The infinitely wide two-layer ReLU net as a classifier of scikit-learn."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..core.arguments import check_choice, check_flag
+from ..core.deadline import Deadline
 from ..errors import ArgumentError
-from ..result import Status
-from ..solvers import f1_max_margin, f1_soft_margin
-from ..solvers.contradictions import recommended_cost
-from .classifier import MaxMarginClassifier, one_or_all
+from ..solvers import TwoLayerFit, f1_max_margin, f1_soft_margin, fit_two_layer_net
+from .classifier import MaxMarginClassifier
 
 _SEEDS = 2**31
 """Seeds of the search are drawn below this."""
-
-
-def merge_samples(
-    X: np.ndarray, y: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first (m,) of each group of equal samples, the groups (n,), and the sums of their weights
-    (m,): a weight of 2 and two copies are the same problem, to the last digit.
-    """
-    _, first, group = np.unique(
-        np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True
-    )
-    group = group.reshape(-1)
-    return first, group, np.bincount(group, weights)
+_SEPARATING_COST = 10.0
+"""The recommended cost of a sample, in units of that at which it alone is worth a neuron: ten times
+that separated all but the contradictions of two moons and of iris.
+"""
 
 
 class SparseNets:
@@ -36,11 +26,17 @@ class SparseNets:
 
     @property
     def n_neurons_(self) -> int:
-        """The number of neurons of all problems together."""
-        return sum(len(s.weights) for s in self.solutions_)
+        """The number of neurons."""
+        net = self.solutions_[0]
+        return len(net.neurons if isinstance(net, TwoLayerFit) else net.weights)
 
-    def _read_options(self: Any) -> dict[str, Any]:
-        """The options of the solvers. Raises ArgumentError for what is no random state."""
+    @property
+    def local_gap_(self) -> float:
+        """The relative gap that local search believes in."""
+        return self.solutions_[0].local_gap
+
+    def _read_options(self: Any, deadline: Deadline) -> dict[str, Any]:
+        """The options of all solvers. Raises ArgumentError for what is no random state."""
         try:
             seed = int(check_random_state(self.random_state).randint(_SEEDS))
         except (TypeError, ValueError) as error:
@@ -51,50 +47,77 @@ class SparseNets:
         return {
             "bias": self.bias,
             "tol": self.tol,
-            "pricing": self.pricing,
+            "time_limit": deadline.share(1),
             "seed": seed,
             "progress": self.verbose,
         }
+
+    def _choose_start(self: Any, before: list | None, inputs: int, outputs: int):
+        """The net of the last fit, for a warm start, if it has as many inputs and outputs."""
+        net = before[0] if before and check_flag("warm_start", self.warm_start) else None
+        sizes = inputs + bool(self.bias), outputs
+        fits = (
+            isinstance(net, TwoLayerFit) and (net.neurons.shape[1], net.outputs.shape[1]) == sizes
+        )
+        return net if fits else None
+
+
+def measure_inputs(X: np.ndarray, weights: np.ndarray, bias: bool) -> float:
+    """The root of sum_n weights_n |x~_n|^2 over inputs X (n, d), their biases included: what
+    neurons of length 1 get out of labels that are tossed with a coin grows like it.
+    """
+    return float(np.sqrt(weights @ ((X**2).sum(1) + bias))) or 1.0
 
 
 class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     """The best infinitely wide two-layer ReLU net in the variation norm, which has few neurons.
 
-    A number C minimizes ||theta||^2 / 2 + C times the hinge losses, `solvers.f1_soft_margin`.
-    C=None is the hard margin, `solvers.f1_max_margin`: data that cannot be separated then get
-    margin_ 0, constant scores and a warning that names a C.
+    It minimizes ||theta||^2 / 2 plus the losses, for all classes together, as
+    `solvers.fit_two_layer_net` does: training with weight decay, solved. C=None is the hard margin:
+    data that cannot be separated then get margin_ 0, constant scores and a warning that names a C.
 
-    By default `fit` ends where local search finds no neuron that is worth 1% more, which takes
-    seconds for hundreds of samples and minutes for thousands; pricing="auto" with a smaller `tol`
-    goes on to prove it.
+    `fit` ends where local search finds no neuron that is worth much more than it costs.
 
     Parameters
     ----------
-    C, bias, class_weight : optional
+    C : float or None, default 5.0
+        Cost of the losses, > 0, in units of (sum_n |x~_n|^2)^(-1/2) over the samples x~ = (x, 1):
+        so neither the size of the features nor the number of samples changes which C is good. None
+        for a hard margin.
+    loss : {"squared_hinge", "hinge", "logistic"}
+        What C is the cost of, as in `solvers.fit_two_layer_net`.
+    bias, class_weight : optional
         As of `ReLUKernelClassifier`.
     tol : float, default 1e-2
-        Relative gap up to which the status is OPTIMAL, where the search ends: of the proved
-        bracket, or of the one that local search believes in where nothing better can be proved.
+        Relative gap up to which the search goes on: that which local search believes in, or with
+        `pricing` that of the proved bracket.
     time_limit : float, optional
-        Seconds after which the whole of `fit` ends with the best nets so far and a warning; each
-        class gets an equal part of what is left. No limit by default.
+        Seconds after which `fit` ends with the best net so far and a warning. No limit by default.
+    warm_start : bool, default False
+        Whether `fit` begins with the net of the last one, where it had as many features and
+        classes: for a path over C.
     pricing : {"local", "auto", "complete"}
-        Whether and how it is proved that no neuron is missing, as in `solvers.f1_max_margin`;
-        "local" by default, which proves a loose bound.
+        "auto" and "complete" go on to prove that no neuron is missing, as in
+        `solvers.f1_max_margin`: of two classes, for loss="hinge" or C=None, a few hundred samples.
     random_state : int, RandomState or None, default 0
-        Seed of the starts of local search.
+        Seed of the search.
     verbose : bool, default False
-        Whether to show rounds and brackets as they come.
+        Whether to show rounds and gaps as they come.
 
     Attributes
     ----------
     solutions_ : list
-        The nets, one for two classes or one for each: `solutions_[k].to_network()` is a torch
-        module, `.atoms` and `.weights` its neurons.
-    gap_ : float or ndarray of shape (C,)
-        The relative gap of the proved bracket; wide for pricing="local".
-    local_gap_ : float or ndarray of shape (C,)
+        The net of all classes, a `solvers.TwoLayerFit`: `solutions_[0].neurons` and `.outputs`,
+        `solutions_[0].to_network()` is a torch module. With `pricing`, the solution of
+        `solvers.f1_soft_margin` or `f1_max_margin`.
+    local_gap_ : float
         The relative gap that local search believes in; it proves nothing.
+    gap_ : float
+        The relative gap of the proved bracket; wide for pricing="local".
+    margin_ : float
+        The least margin over ||theta||^2.
+    n_neurons_ : int
+        The number of neurons.
 
     Examples
     --------
@@ -110,52 +133,70 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     def __init__(
         self,
         *,
-        C=1.0,
+        C=5.0,
+        loss="squared_hinge",
         bias=True,
         class_weight=None,
         tol=1e-2,
         time_limit=None,
+        warm_start=False,
         pricing="local",
         random_state=0,
         verbose=False,
     ):
         self.C = C
+        self.loss = loss
         self.bias = bias
         self.class_weight = class_weight
         self.tol = tol
         self.time_limit = time_limit
+        self.warm_start = warm_start
         self.pricing = pricing
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def local_gap_(self):
-        """The relative gaps that local search believes in, as `gap_`."""
-        return one_or_all([s.local_gap for s in self.solutions_])
-
-    def _solve(self, X, labels, caps, tol, deadline, before):
-        options = self._read_options()
-        weights = np.ones(len(X)) if caps is None else caps
-        first, group, merged = merge_samples(X, labels, weights)
-        shares = weights / merged[group]
-        X, solutions, known = X[first], [], None
-        for done, y in enumerate(labels[first].T):
-            # What a class does not need of its time is left to the next ones, as are its neurons.
-            options |= {"time_limit": deadline.share(labels.shape[1] - done), "neurons": known}
-            solutions.append(
-                f1_max_margin(X, y, **options)
-                if caps is None
-                else f1_soft_margin(
-                    X, y, C=float(merged.max()), sample_weight=merged / merged.max(), **options
-                )
+    def _solve(self, X, index, caps, tol, deadline, before):
+        options, hard = self._read_options(deadline), caps is None
+        loss = check_choice("loss", self.loss, ("squared_hinge", "hinge", "logistic"))
+        pricing = check_choice("pricing", self.pricing, ("local", "auto", "complete"))
+        weights = np.ones(len(X)) if hard else caps / self.C
+        cost = 1.0 if hard else self.C / measure_inputs(X, weights, bool(self.bias))
+        if pricing == "local":
+            outputs = len(np.unique(index))
+            options["start"] = self._choose_start(
+                before, X.shape[1], 1 if outputs == 2 else outputs
             )
-            if solutions[-1].status is Status.INTERRUPTED:
-                return solutions
-            known = np.concatenate([s.atoms[:, :-1] for s in solutions])
-        return [replace(s, dual=s.dual[group] * shares) for s in solutions]
+            loss = "hard_margin" if hard else loss
+            return [
+                fit_two_layer_net(X, index, loss=loss, C=cost, sample_weight=weights, **options)
+            ]
+        if len(self.classes_) > 2 or not (hard or loss == "hinge"):
+            raise ArgumentError(
+                f"pricing={pricing!r} proves nets of two classes, with loss='hinge' or C=None: pass"
+                " these, or pricing='local'."
+            )
+        options |= {"pricing": pricing, "y": np.where(index == 1, 1.0, -1.0)}
+        if hard:
+            return [f1_max_margin(X, **options)]
+        return [f1_soft_margin(X, C=cost, sample_weight=weights, **options)]
+
+    def _read_gap(self, solution):
+        return solution.local_gap if isinstance(solution, TwoLayerFit) else solution.gap
 
     def _recommend_cost(self, X):
-        return recommended_cost(float(np.sqrt((X**2).sum(1) + bool(self.bias)).mean()))
+        # At the root of n a sample of the usual length is worth a neuron.
+        return float(f"{_SEPARATING_COST * np.sqrt(len(X)):.0e}")
 
     def _compute_scores(self, X):
-        return np.column_stack([s.decision_function(X) for s in self.solutions_])
+        net = self.solutions_[0]
+        scores = net.decision_function(X).reshape(len(X), -1)
+        if len(self.classes_) == 2:
+            return scores
+        present = net.classes
+        if len(present) == 2:
+            scores = np.column_stack([-scores, scores])
+        # Classes whose samples all weigh nothing are not predicted.
+        below = scores.min(1, keepdims=True) - 1
+        everywhere = np.repeat(below, len(self.classes_), axis=1)
+        everywhere[:, present] = scores
+        return everywhere

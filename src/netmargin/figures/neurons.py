@@ -8,6 +8,7 @@ import numpy as np
 from ..core.arguments import check_count, check_instance
 from ..errors import ArgumentError
 from ..solvers.solution import ReLUMeasure
+from ..solvers.two_layer_fit import TwoLayerFit
 from .style import BOTH, OUTPUT, open_canvas, open_folder, save_drawings
 
 _ROW_HEIGHT = 0.28
@@ -32,9 +33,9 @@ def draw_neurons(
 
     Parameters
     ----------
-    net : ReLUMeasure
+    net : TwoLayerFit or ReLUMeasure
         A solution of the variation norm, for instance `solutions_[0]` of a
-        `VariationNormClassifier`; of first order, not of squared ReLUs.
+        `VariationNormClassifier`; of ReLUs, not of their squares.
     folder : str or Path
         Folder for the pictures, made where it is not there.
     feature_names : sequence of str or None, default None
@@ -47,7 +48,7 @@ def draw_neurons(
     Returns
     -------
     list of Path
-        The PNG file.
+        The PNG file, or one for each of several outputs.
 
     Raises
     ------
@@ -69,26 +70,40 @@ def draw_neurons(
 
     Beyond the papers.
     """
-    check_instance("net", net, ReLUMeasure, "a solution of the variation norm")
+    check_instance("net", net, (TwoLayerFit, ReLUMeasure), "a solution of the variation norm")
     check_instance("title", title, str, 'text, such as "breast cancer"')
     count = check_count("count", count)
-    if net.power != 1 or not len(net.weights):
-        raise ArgumentError("net must have neurons, of ReLUs: it has none, or squared ReLUs.")
-    inputs = net.atoms.shape[1] - 1 - net.bias
+    units, outputs = _read_neurons(net)
+    inputs = units.shape[1] - net.bias
     names = list(range(inputs)) if feature_names is None else list(feature_names)
     if len(names) != inputs:
         raise ArgumentError(
             f"feature_names must have {inputs} names, one for each column; got {len(names)}"
         )
     labels = [str(name) for name in names] + ["bias"] * net.bias
-    folder = open_folder(folder)
-    sizes = np.linalg.norm(net.atoms[:, :-1], axis=1)
-    outputs = net.weights * net.atoms[:, -1] * sizes
-    units = net.atoms[:, :-1] / np.where(sizes > 0, sizes, 1.0)[:, None]
-    order = np.argsort(-np.abs(outputs), kind="stable")[:count]
-    head = f"{title}: {len(order)} of {len(outputs)} neurons, ||theta||^2 = {net.mass:.3g}"
-    figure = _draw_rows(outputs[order], units[order], labels, head)
-    return save_drawings({"neurons": figure}, folder)
+    folder, figures = open_folder(folder), {}
+    squared = 2 * np.linalg.norm(outputs, axis=1).sum()
+    for index, column in enumerate(outputs.T):
+        order = np.argsort(-np.abs(column), kind="stable")[:count]
+        head = f"{title}: {len(order)} of {len(column)} neurons, ||theta||^2 = {squared:.3g}"
+        several = f", output {index}" * (outputs.shape[1] > 1)
+        figure = _draw_rows(column[order], units[order], labels, head + several)
+        figures[f"neurons{several and f'-{index}'}"] = figure
+    return save_drawings(figures, folder)
+
+
+def _read_neurons(net) -> tuple[np.ndarray, np.ndarray]:
+    """First-layer weights (k, D) of length 1, and outputs (k, K)."""
+    relu = net.power == 1 and getattr(net, "slope", 0) == 0
+    if isinstance(net, TwoLayerFit):
+        units, outputs = net.neurons, net.outputs
+    else:
+        sizes = np.linalg.norm(net.atoms[:, :-1], axis=1, keepdims=True)
+        outputs = net.weights[:, None] * net.atoms[:, -1:] * sizes
+        units = net.atoms[:, :-1] / np.where(sizes > 0, sizes, 1.0)
+    if not (relu and len(units)):
+        raise ArgumentError("net must have neurons, of ReLUs: it has none, or other activations.")
+    return units, outputs
 
 
 def _draw_rows(outputs: np.ndarray, units: np.ndarray, labels: list[str], head: str):
