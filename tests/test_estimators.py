@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import resource
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,12 @@ from netmargin.estimators import (
     ReLUKernelClassifier,
     VariationNormClassifier,
     VariationNormRegressor,
+    variation_norm,
 )
 from netmargin.figures import neurons
 from netmargin.figures.neurons import _draw_rows as draw_rows
 from netmargin.kernels import ntk
+from netmargin.solvers import fit_two_layer_net
 from netmargin.solvers.pair_descent import descend
 
 
@@ -234,6 +237,64 @@ def test_random_state_is_what_scikit_learn_takes():
         VariationNormClassifier(random_state="x").fit(X, y)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
+def test_one_net_of_the_variation_norm_fits_all_classes(loss):
+    X, y = load_iris(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = VariationNormClassifier(loss=loss).fit(X, y)
+    (net,) = fitted.solutions_
+    assert net.outputs.shape == (fitted.n_neurons_, 3)
+    assert fitted.decision_function(X) == pytest.approx(net.decision_function(X))
+    assert fitted.score(X, y) > 0.9
+    assert 0 <= fitted.local_gap_ <= fitted.tol < fitted.gap_
+    assert (net.loss, fitted.margin_ == net.margin) == (loss, True)
+
+
+def test_neither_units_nor_a_scale_of_weights_but_their_root_change_the_variation_norm():
+    X, y = make_moons(60, noise=0.3, random_state=0)
+    found = VariationNormClassifier(bias=False).fit(X, y).decision_function(X)
+    scaled = VariationNormClassifier(bias=False).fit(1024 * X, y).decision_function(1024 * X)
+    assert np.array_equal(found, scaled)
+    weighted = VariationNormClassifier(C=10.0, bias=False).fit(
+        X, y, sample_weight=np.full(60, 0.25)
+    )
+    assert weighted.decision_function(X) == pytest.approx(found, rel=1e-6)
+
+
+def test_a_path_of_the_variation_norm_begins_where_the_last_fit_ended(monkeypatch):
+    X, y = make_moons(60, noise=0.3, random_state=0)
+    starts = []
+
+    def recorded(*args, start, **options):
+        starts.append(start)
+        return fit_two_layer_net(*args, start=start, **options)
+
+    monkeypatch.setattr(variation_norm, "fit_two_layer_net", recorded)
+    path = VariationNormClassifier(warm_start=True).fit(X, y)
+    first = path.solutions_[0]
+    path.set_params(C=6.0).fit(X, y).fit(X[:, :1], y)
+    cold = VariationNormClassifier(C=6.0).fit(X, y)
+    assert starts == [None, first, None, None]
+    assert path.set_params(C=6.0).fit(X, y).score(X, y) == cold.score(X, y)
+
+
+def test_a_proof_of_the_variation_norm_is_had_on_request_for_two_classes():
+    X, y = make_moons(30, noise=0.3, random_state=0)
+    proved = VariationNormClassifier(C=2.0, loss="hinge", pricing="auto").fit(X, y)
+    assert 0 <= proved.gap_ <= proved.tol
+    local = VariationNormClassifier(C=2.0, loss="hinge").fit(X, y)
+    lower, upper = proved.solutions_[0].lower_bound, proved.solutions_[0].objective
+    assert lower <= local.solutions_[0].objective <= 1.01 * upper
+    assert local.solutions_[0].lower_bound <= upper
+    for refused in ({"loss": "squared_hinge"}, {"loss": "hinge", "y": np.arange(30) % 3}):
+        labels = refused.pop("y", y)
+        with pytest.raises(nm.ArgumentError, match="proves nets of two classes"):
+            VariationNormClassifier(pricing="auto", **refused).fit(X, labels)
+    with pytest.raises(nm.ArgumentError, match="squared_hinge"):
+        VariationNormClassifier(loss="squared-hinge").fit(X, y)
+
+
 def test_the_neurons_of_a_sparse_net_are_drawn(tmp_path, monkeypatch):
     iris = load_iris()
     X, y = iris.data[50::5], iris.target[50::5] == 2
@@ -261,6 +322,13 @@ def test_the_neurons_of_a_sparse_net_are_drawn(tmp_path, monkeypatch):
         nm.figures.draw_neurons("net", tmp_path)
     nm.figures.draw_neurons(net, tmp_path, count=1)
     assert len(drawn[1][0]) == 1
+    proved = VariationNormClassifier(C=None, pricing="auto").fit(X[:6], y[:6] | (X[:6, 0] > 6))
+    assert [path.name for path in nm.figures.draw_neurons(proved.solutions_[0], tmp_path)]
+    three = VariationNormClassifier(tol=0.1).fit(iris.data, iris.target).solutions_[0]
+    paths = nm.figures.draw_neurons(three, tmp_path, count=2)
+    assert [path.name for path in paths] == [f"neurons-{k}.png" for k in range(3)]
+    strongest = np.argsort(-np.abs(three.outputs[:, 2]), kind="stable")[:2]
+    assert np.array_equal(drawn[-1][0], three.outputs[strongest, 2])
 
 
 KINDS = {
