@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Compiled files are kept: without them each process of the tests, and each that a test starts, compiles all files anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One thread of torch and BLAS in each of the processes that pytest starts: more would wait for each other.  Each
 # process takes half of the files and then what the other has left, so that few fixtures are made twice.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=worksteal

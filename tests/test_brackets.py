@@ -85,7 +85,7 @@ def fixed_features():
 
 @pytest.mark.slow_cases("1000000.0-True-moving_features")
 @pytest.mark.parametrize("make", [moving_features, fixed_features])
-@pytest.mark.parametrize(("time", "says"), [(2.0, False), (100.0, False), (1e4, True), (1e6, True)])
+@pytest.mark.parametrize(("time", "says"), [(2.0, False), (1e4, True), (1e6, True)])
 def test_an_early_margin_is_promised_and_kept_or_not_promised(make, time, says):
     """At early times the formula of the proof gives negative numbers, which are above the truth."""
     net, X, y = make()

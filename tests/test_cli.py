@@ -111,11 +111,11 @@ def test_your_own_model_and_data(own, capsys):
 @pytest.mark.slow
 def test_certify(tmp_path, capsys):
     torch.manual_seed(0)
-    net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=60)
+    net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=20)
     nm.maximize_margin(net, data, temperatures=(0.1,), iterations=20, progress=False)
     torch.save(net.state_dict(), tmp_path / "net.pt")
     command = (
-        f"certify {tmp_path / 'net.pt'} --factory digits-mlp --data digits --limit 60 --radius 1e-3"
+        f"certify {tmp_path / 'net.pt'} --factory digits-mlp --data digits --limit 20 --radius 1e-3"
     )
     assert run(f"{command} --out {tmp_path}/out --json") == 0
     shown = json.loads(capsys.readouterr().out)
@@ -316,7 +316,8 @@ def environment_for(folder) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{source}", "OMP_NUM_THREADS": "1"}
 
 
-@pytest.mark.slow_cases("a factory", "certify")
+@pytest.mark.slow_cases("certify")
+@pytest.mark.nightly_cases("a factory")
 @pytest.mark.parametrize("name", BUSY)
 def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
     """A process of its own gets the signal that a terminal sends."""
