@@ -26,6 +26,7 @@ def test_odd_arguments_are_answered_or_named(package, share, tmp_path, monkeypat
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.nightly_cases("drawing")  # the examples of `figures` draw all pictures
 @pytest.mark.parametrize("package", PACKAGES)
 def test_good_calls_are_answered_under_no_grad_as_well(package, tmp_path, monkeypatch):

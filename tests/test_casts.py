@@ -91,8 +91,8 @@ def test_casts_change_nothing_in_float64(form):
     )
 
 
-@pytest.mark.slow_cases("half", "no_buffer_first", "numpy-robustness")
-@pytest.mark.nightly_cases("mask")
+@pytest.mark.slow_cases("float-robustness", "numpy")
+@pytest.mark.nightly_cases("half", "mask", "no_buffer_first")
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("form", ["float", "half", "mask", "no_buffer_first", "numpy"])
 def test_every_function_takes_nets_that_cast(form, function):

@@ -69,6 +69,7 @@ def test_cifar10_uses_the_batches_it_finds():
 
 
 @needs_data
+@pytest.mark.slow
 def test_the_three_forms_of_cifar10_agree(tmp_path, monkeypatch):
     source = Path(DATA) / "cifar10" / "cifar-10-batches-bin" / "test_batch.bin"
     expected = cifar10("test", limit=50)

@@ -84,7 +84,7 @@ def test_the_stand_in_refuses_float64(device):
             torch.linalg.vector_norm(net[0].weight.detach() * 2, dtype=torch.float64)
 
 
-@pytest.mark.slow_cases("robustness")
+@pytest.mark.slow_cases("maximize_margin", "robustness")
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_float64_work_is_done_on_the_cpu(entry, device, monkeypatch):
     net, mode = device

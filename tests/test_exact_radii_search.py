@@ -190,8 +190,8 @@ def test_misclassified_samples_and_rivals_that_cannot_win_say_so():
 def test_no_time_leaves_the_quick_certificate():
     net = make_net(4, 30, 30, 3)
     X = torch.randn(5, 4, generator=torch.Generator().manual_seed(2)).double()
-    quick = radii(net, X, label(net, X), effort="quick")
-    report = radii(net, X, label(net, X), time_limit=0)
+    quick = radii(net, X, label(net, X), effort="quick", attacks=())
+    report = radii(net, X, label(net, X), time_limit=0, attacks=())
     assert report.status is nm.Status.TIME_LIMIT
     assert (report.lower == quick.lower).all()
     assert not report.closed.any()
@@ -253,7 +253,7 @@ def test_bad_arguments(options):
 
 def test_a_net_without_a_rule_says_why():
     net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
-    report = radii(net, torch.randn(4, 2), torch.tensor([0, 1, 0, 1]))
+    report = radii(net, torch.randn(4, 2), torch.tensor([0, 1, 0, 1]), attacks=())
     assert "Tanh" in report.no_chain
     assert "Tanh" in report.summary()
     assert not report.no_lower

@@ -547,6 +547,7 @@ def test_margin_ascent_of_a_convolutional_net_in_any_memory_layout():
     )
 
 
+@pytest.mark.slow
 def test_margin_ascent_with_activations_computed_twice_is_the_same(monkeypatch):
     """Many samples go through the net in parts, whose activations are not held for the gradient."""
     torch.manual_seed(0)

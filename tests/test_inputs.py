@@ -223,7 +223,9 @@ WHOLE = ("analyse", "check", "empirical_ntk")
 """Functions that take inputs without labels."""
 
 
-@pytest.mark.slow_cases("certify", "gradient_flow", "maximize_margin", "regularization_path")
+@pytest.mark.slow_cases(
+    "certify", "gradient_flow", "maximize_margin", "regularization_path", "tangent_svm", "train"
+)
 @pytest.mark.parametrize("call", CALLS)
 def test_every_function_takes_what_people_have(call):
     answers = {}

@@ -64,7 +64,8 @@ def assert_set_is_solved(index: int) -> None:
     assert solution.norm <= sampled_norm(X, y) * (1 + options["tol"])
 
 
-@pytest.mark.slow_cases("8")
+@pytest.mark.slow
+@pytest.mark.nightly_cases("8")
 @pytest.mark.parametrize("index", [5, 8])
 def test_no_search_ends_before_its_best_weights_are_proved(index, monkeypatch):
     """One lost its patience at a gap of 11% on some machines; here it has none to lose."""

@@ -241,6 +241,7 @@ def test_statistics_of_a_net_in_training_stay_as_they_are():
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
 
 
+@pytest.mark.slow
 def test_a_sequential_without_its_sigmoid_keeps_its_proofs():
     net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
     y = (net(X)[:, 0] > 0).long()

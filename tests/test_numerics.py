@@ -108,6 +108,7 @@ def test_a_matrix_that_does_not_fit_is_refused_and_one_that_fits_is_not(name, mo
         call()
 
 
+@pytest.mark.slow
 def test_where_no_memory_can_be_read_its_end_is_said_in_words(monkeypatch):
     monkeypatch.setattr(memory, "read_free_memory", lambda: None)
     many = np.zeros((10_000_000, 1))  # 2^49 bytes for all pairs: more than addresses

@@ -74,7 +74,7 @@ def roots(net: nn.Sequential, kinks: set) -> list[Fraction]:
 @pytest.mark.parametrize(
     ("count", "options"),
     [
-        (30, {"effort": "quick", "attacks": ()}),
+        (15, {"effort": "quick", "attacks": ()}),
         (2, {"effort": "quick"}),
         (8, {"effort": "exact", "attacks": ()}),
         pytest.param(80, {"effort": "exact"}, marks=pytest.mark.nightly),

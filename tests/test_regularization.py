@@ -183,7 +183,8 @@ def test_two_approximate_minimizers_keep_their_margin():
     assert min(worst) >= 1
 
 
-@pytest.mark.slow_cases("square")
+@pytest.mark.slow
+@pytest.mark.nightly_cases("square")
 @pytest.mark.parametrize("name", ["two points", "square"])
 def test_two_approximate_nets_keep_their_margin(name):
     """From the minimizer, ascent of every sample's damage as far as L <= 2 L_min allows."""
