@@ -158,7 +158,7 @@ def test_lipschitz_constants_of_a_pool_that_overlaps():
     assert score_lipschitz(net, x).item() >= 4  # moved by 1, this input changes the score by 4
 
 
-def test_nets_that_never_change_their_mind(digits_net):
+def test_nets_that_never_change_their_mind():
     """Nothing is found: infinite, counted and shown, never 0."""
     net = models.mlp([2, 3, 2], bias="all")
     with torch.no_grad():

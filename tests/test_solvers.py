@@ -57,8 +57,8 @@ def cells(Z: np.ndarray) -> np.ndarray:
 @pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_equals_brute_force_over_all_cells(dimension):
-    """The convex program over every cell at once, against columns one by one: 25 problems."""
-    for seed in range(25):
+    """The convex program over every cell at once, against columns one by one: 12 problems."""
+    for seed in range(12):
         X, y = random_problem(seed, dimension)
         solution = f1_max_margin(X, y, tol=1e-9)
         Z = np.hstack([X, np.ones((len(X), 1))])
@@ -652,7 +652,7 @@ def test_bad_input(call, message):
 
 
 @pytest.mark.slow_cases("4")
-@pytest.mark.parametrize(("n", "seed"), [(3, 0), (3, 1), (4, 0), (4, 1)])
+@pytest.mark.parametrize(("n", "seed"), [(3, 0), (4, 0)])
 def test_margins_of_narrow_nets(n, seed):
     """Theorem 3.2: non-decreasing in the width, and from width n on that of any width."""
     random = np.random.default_rng(seed)

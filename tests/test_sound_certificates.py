@@ -236,7 +236,7 @@ def test_rounding_is_allowed_for():
     2 in 5 lower bounds and smallest margins are wrong by more than they say.
     """
     proved = 0
-    for seed in range(60):
+    for seed in range(30):
         random = np.random.default_rng(seed)
         weights = random.normal(size=2)
         across = np.array([-weights[1], weights[0]]) * 10 ** random.uniform(0, 8)
@@ -253,7 +253,7 @@ def test_rounding_is_allowed_for():
         share = Fraction(certificate.epsilon_lower) / Fraction(certificate.norm)
         assert share**2 <= exact_share_in_a_plane(exact, rows)
         proved += certificate.completeness is Completeness.ALL
-    assert proved >= 45
+    assert proved >= 22
 
 
 def dot(weights, x) -> Fraction:
