@@ -58,7 +58,8 @@ def tiny_steps(weights, X: np.ndarray, y: np.ndarray, time: float, step: float) 
     return np.concatenate([w.ravel() for w in W])
 
 
-@pytest.mark.slow_cases("widths0-0-10.0-5000", "widths1")
+@pytest.mark.slow
+@pytest.mark.nightly_cases("widths1")
 @pytest.mark.parametrize(
     ("widths", "seed", "time", "most"),
     [((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)],
@@ -233,7 +234,7 @@ PROXIMAL = [  # errors relative to ||theta|| that steps of 0.08 and of 0.02 may 
 ]
 
 
-@pytest.mark.nightly_cases("widths2")
+@pytest.mark.nightly_cases("widths1", "widths2")
 @pytest.mark.slow
 @pytest.mark.parametrize(("widths", "n", "time", "coarse", "fine"), PROXIMAL)
 def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, fine):
