@@ -22,6 +22,7 @@ from netmargin.solvers import (
     min_norm_interpolation,
 )
 from netmargin.solvers.columns import margin_problem
+from netmargin.solvers.neurons.activations import Activation
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
 from tests.test_solvers import cells
@@ -503,10 +504,10 @@ def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
     """Directions 5e-12 apart are priced as one: bounds need the term for what that neglects."""
     Z, c, u = (np.array(part, dtype=float) for part in (Z, c, u))
     attained = abs(float(np.maximum(Z @ u, 0.0) ** power @ c)) / np.linalg.norm(u) ** power
-    bounds = [PricingBound(Z, power, "local", np.inf).relax(c)]
+    bounds = [PricingBound(Z, Activation(power=power), "local", np.inf).relax(c)]
     if Z.shape[1] < 5:
         bounds.append(Arrangement(Z, power).price_neurons(c).upper_bound)
-    prover = PricingBound(Z, power, "auto", np.inf)
+    prover = PricingBound(Z, Activation(power=power), "auto", np.inf)
     found = prover.price_neurons(
         c, floor=0.0, found=0.0, tol=1e-6, count=1, report=lambda upper: None
     )

@@ -18,14 +18,16 @@ Z = np.column_stack([X, np.ones(len(X))])
 Z /= np.linalg.norm(Z, axis=1).max()
 
 
-def test_the_gradient_is_that_of_the_smooth_margin():
+@pytest.mark.parametrize("slope", [0.0, 0.3, -1.0])
+def test_the_gradient_is_that_of_the_smooth_margin(slope):
     inputs, labels = (torch.from_numpy(part).float() for part in (Z / 0.7, Y))
     a = torch.from_numpy(np.random.default_rng(0).normal(size=(30, Z.shape[1]))).float()
     a, s = a / a.norm(), torch.ones(30)
     s[::2] = -1.0
-    found, _ = _find_gradient(a, s, inputs, labels, 50.0)
+    found, _ = _find_gradient(a, s, inputs, labels, 50.0, slope)
     a.requires_grad_()
-    outputs = torch.relu(inputs @ a.T) @ (s * a.norm(dim=1)) / a.square().sum()
+    hidden = torch.nn.functional.leaky_relu(inputs @ a.T, slope)
+    outputs = hidden @ (s * a.norm(dim=1)) / a.square().sum()
     softmin = -torch.logsumexp(-50.0 * labels * outputs, 0) / 50.0
     (expected,) = torch.autograd.grad(softmin, a)
     assert float(expected.norm()) > 0.01

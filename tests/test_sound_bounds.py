@@ -23,18 +23,20 @@ from netmargin.solvers import (
 )
 from netmargin.solvers.columns import neuron_search
 from netmargin.solvers.columns.regularized_problem import RegularizedProblem
+from netmargin.solvers.neurons.activations import RELU, Activation
 from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
-from netmargin.solvers.pricing.rays import PARALLEL
+from netmargin.solvers.pricing.local import weighted_sums
+from netmargin.solvers.pricing.rays import PARALLEL, as_relu_sum
 from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 from netmargin.solvers.pricing.target_tree import Outcome, TargetTree
 from netmargin.solvers.regularized import f1_squared
 
 
-def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
-    """The largest |sum_i c_i relu(u . z_i)^power| over unit u, from all 4^n pairs of active and
-    pinned samples.
+def best_neuron(Z: np.ndarray, c: np.ndarray, power: int, slope: float = 0.0) -> float:
+    """The largest |sum_i c_i phi(u . z_i)| over unit u, from all 4^n pairs of active and pinned
+    samples; phi(t) = t^power above 0, slope t below.
 
     A maximum lies on a face, where some samples are active and some are pinned to u . z_i = 0.
     There the sum is linear (power 1) or a quadratic form (power 2), so that u is the projection of
@@ -44,7 +46,7 @@ def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
     """
     n, D = Z.shape
     subsets = np.array(list(product((0.0, 1.0), repeat=n)))
-    linear = subsets @ (c[:, None] * Z)
+    linear = np.where(subsets == 1, 1.0, slope) @ (c[:, None] * Z)
     forms = np.einsum("si,i,id,ie->sde", subsets, c, Z, Z)
     best = 0.0
     for pinned in subsets.astype(bool):
@@ -62,7 +64,8 @@ def best_neuron(Z: np.ndarray, c: np.ndarray, power: int) -> float:
         tried = np.concatenate([tried, span.T])  # a span of one direction has no sum of its own
         sizes = np.linalg.norm(tried, axis=1)
         U = tried[sizes > 1e-9] / sizes[sizes > 1e-9, None]
-        values = np.maximum(np.concatenate([U, -U]) @ Z.T, 0.0) ** power @ c
+        t = np.concatenate([U, -U]) @ Z.T
+        values = np.where(t > 0, t, slope * t) ** power @ c
         best = max(best, np.abs(values).max())
     return float(best)
 
@@ -93,9 +96,9 @@ def exact_value(Z: np.ndarray, c: np.ndarray, u, power: int) -> mpmath.mpf:
         return total / mpmath.sqrt(mpmath.fsum(v * v for v in u)) ** power
 
 
-def price(Z: np.ndarray, c: np.ndarray, power: int = 1):
+def price(Z: np.ndarray, c: np.ndarray, power: int = 1, slope: float = 0.0):
     """The complete proof, whichever the rank asks for; it ends where it never would."""
-    prover = PricingBound(Z, power, "complete", time.monotonic() + 20)
+    prover = PricingBound(Z, Activation(slope, power), "complete", time.monotonic() + 20)
     options = {
         "floor": 1e-12,
         "found": np.inf,
@@ -136,7 +139,7 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
         best = best_neuron(Z, c, power)
         prover, found = price(Z, c, power)
         assert found.upper_bound >= best * (1 - 1e-13)
-        assert bound_by_relaxation(Z, c, power) >= best * (1 - 1e-13)
+        assert bound_by_relaxation(Z, c, Activation(power=power)) >= best * (1 - 1e-13)
         assert prover.relax(c) >= best * (1 - 1e-13)
         if power == 1 or prover.exact:
             assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
@@ -149,6 +152,25 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
         for neurons in shown:
             attained = np.maximum(neurons.directions @ Z.T, 0.0) ** power @ c
             assert attained == pytest.approx(neurons.values, abs=1e-12)
+
+
+@pytest.mark.parametrize("slope", [0.3, 1.0, -1.0, 2.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_bound_of_other_activations_is_above_the_best_neuron(kind, slope):
+    random = np.random.default_rng(3)
+    for D in (1, 2, 3, 4, 5):
+        Z, c = KINDS[kind](random, 5, D), random.normal(size=5)
+        best = best_neuron(Z, c, 1, slope)
+        prover, found = price(Z, c, slope=slope)
+        assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
+        assert min(found.upper_bound, prover.relax(c)) >= best * (1 - 1e-13)
+        attained = weighted_sums(Z, c, found.directions, Activation(slope))
+        assert attained == pytest.approx(found.values, abs=1e-12)
+        terms = as_relu_sum(Z, c, Activation(slope))
+        above, below = TargetTree(*terms, 1.01 * best), TargetTree(*terms, 0.98 * best)
+        assert above.grow(np.inf) is Outcome.PROVED
+        assert below.grow(np.inf) is Outcome.REFUTED
+        assert abs(weighted_sums(Z, c, below.neuron[None], Activation(slope))[0]) > 0.98 * best
 
 
 def test_every_cell_of_four_hyperplanes_is_visited():
@@ -168,7 +190,7 @@ def test_bounds_of_one_sign(sign):
         Z, c = np.array([[-2.0], [-1.0], [0.5]]), sign * np.array([1.0, 1.0, 1.0])
         best = 2.0**power + 1.0
         assert Arrangement(Z, power).price_neurons(c).upper_bound == pytest.approx(best)
-        assert best <= bound_by_relaxation(Z, c, power) <= 1.1 * best
+        assert best <= bound_by_relaxation(Z, c, Activation(power=power)) <= 1.1 * best
     tree = ActivationBranchAndBound(np.array([[-2.0], [-1.0], [0.5]]), c, floor=0.0, tol=1e-9)
     tree.grow(nodes=20_000, deadline=np.inf)
     assert tree.upper_bound() == pytest.approx(3.0)
@@ -219,6 +241,15 @@ def test_nearly_parallel_points_are_not_one(angle, length, dimension):
         prover, found = price(Z[order], c[order], 2)
         assert found.upper_bound >= abs(least) * (1 - 1e-9)
         assert prover.relax(c[order]) >= abs(least) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("dimension", [2, 6])
+def test_nearly_parallel_points_are_paid_for_by_how_steep_features_are(dimension):
+    Z, c, u = nearly_parallel(0.9 * PARALLEL, 1.0, dimension)
+    attained = 4.0 * abs(float(exact_value(Z, c, u, 1)))
+    assert abs(weighted_sums(Z, c, -u[None], Activation(4.0))[0]) == pytest.approx(attained)
+    prover, found = price(Z, c, slope=4.0)
+    assert min(found.upper_bound, prover.relax(c)) >= attained
 
 
 @pytest.mark.parametrize("dimension", [3, 4])
@@ -274,7 +305,7 @@ def test_bounds_count_the_rounding_of_merged_rays():
         left = sum(Fraction(a) * int(m) for a, m in zip(c.tolist(), multiples, strict=True))
         exact = abs(float(left)) * float(np.linalg.norm(z.astype(float))) / 2**40
         for pricing in ("complete", "local"):
-            prover = PricingBound(Z, 1, pricing, np.inf)
+            prover = PricingBound(Z, RELU, pricing, np.inf)
             prover.exact = False  # as above rank 4
             assert prover.relax(c) >= exact
             found = prover.price_neurons(
@@ -310,7 +341,7 @@ def test_relaxed_forms_are_above_their_exact_eigenvalue():
                 for i, j in ((0, 0), (0, 1), (1, 1))
             )
             exact = (a + d) / 2 + mpmath.sqrt(((a - d) / 2) ** 2 + b * b)
-        assert exact <= bound_by_relaxation(Z, c, 2) <= exact * (1 + 1e-9)
+        assert exact <= bound_by_relaxation(Z, c, Activation(power=2)) <= exact * (1 + 1e-9)
 
 
 # Branch and bound, cut short

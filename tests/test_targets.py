@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from netmargin.solvers.columns.falling_targets import FallingTargets
 from netmargin.solvers.columns.neuron_search import NeuronSearch
 from netmargin.solvers.columns.options import Options
 from netmargin.solvers.columns.sparse_weights import SparseWeights
+from netmargin.solvers.neurons.activations import RELU, leaky
 from netmargin.solvers.pricing import target_tree
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.local import price_locally, weighted_sums
@@ -316,6 +318,27 @@ def test_targets_fall_and_say_how_far_they_are(monkeypatch):
     assert any("of the tree closed, about" in line and "nodes" in line for line in lines)
 
 
+def test_targets_of_terms_that_cancel_count_the_rounding_of_their_linear_part():
+    """6 times the first sample is the second one, but for 2 ulps, which products round to 0."""
+    Z, centre = np.array([[0.7, 0.0], [4.199999999999999, 0.0]]), np.array([6.0, 1.0])
+    exact = float(6 * Fraction(Z[0, 0]) - Fraction(Z[1, 0]))
+    assert exact > 4e-16
+    assert centre @ (Z[:, 0] * [1, -1]) == 0
+    signs, offered = np.array([1.0, -1.0]), []
+    targets = FallingTargets(
+        Z, signs, np.ones(2), FOREVER, activation=leaky(1 - 1e-6), sparse=False
+    )
+    targets.begin(centre, 1e-17, np.eye(2))
+    targets.improve(
+        upper=1.0,
+        lower=1e-17,
+        tol=1e-6,
+        offer=lambda _, largest, proof: offered.append(largest),
+        report=lambda _: None,
+    )
+    assert exact < min(offered) < 1e-3
+
+
 def test_targets_stop_at_the_deadline():
     start = time.monotonic()
     targets, even, value = make_targets(dataclasses.replace(FOREVER, deadline=start))
@@ -328,7 +351,7 @@ def test_a_search_that_proves_nothing_has_all_of_the_time():
     """Deadlines are a thousand seconds away, so that the clock of a busy machine does not matter."""
     deadline = time.monotonic() + 1000
     local = dataclasses.replace(FOREVER, deadline=deadline, pricing="local")
-    ends = lambda options: NeuronSearch(np.eye(2), 1, options)._search_ends  # noqa: E731
+    ends = lambda options: NeuronSearch(np.eye(2), RELU, options)._search_ends  # noqa: E731
     assert ends(local) == pytest.approx(deadline)
     auto = dataclasses.replace(local, pricing="auto")
     assert time.monotonic() < ends(auto) < deadline - 500

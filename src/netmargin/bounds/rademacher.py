@@ -8,6 +8,7 @@ import numpy as np
 from ..core.arguments import check_count, check_flag, check_seed
 from ..core.saved_records import Record
 from ..kernels import arc_cosine
+from ..solvers.neurons.activations import RELU
 from ..solvers.pricing.bounds import PricingBound
 from ..solvers.pricing.local import draw_starts, price_locally
 from .bound import bounded_inputs
@@ -81,7 +82,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     """
     draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
     Z, signs = _draw_signs(X, bias, draws, seed)
-    pricing = PricingBound(Z, 1, "auto", np.inf)
+    pricing = PricingBound(Z, RELU, "auto", np.inf)
     # Pricing would visit arrangements of rank 4 as well, but once for each draw is too slow.
     exact = pricing.exact and np.linalg.matrix_rank(Z) <= 3
     random = np.random.default_rng(seed)

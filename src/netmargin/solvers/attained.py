@@ -65,13 +65,14 @@ def _evaluate(measure: ReLUMeasure, Z: np.ndarray) -> tuple[np.ndarray, np.ndarr
     where it is squared, and the sum over k neurons by k.
     """
     (n, D), k, power = Z.shape, len(measure.weights), measure.power
+    activation = measure.activation
     dtype = np.longdouble if n * D * k <= _EXTENDED else np.float64
     atoms: np.ndarray = measure.atoms.astype(dtype)
     weights: np.ndarray = measure.weights.astype(dtype)
     squares = np.square(atoms[:, :-1]).sum(1)
     outer = weights * atoms[:, -1]
-    outputs = np.maximum(Z.astype(dtype) @ atoms[:, :-1].T, 0) ** power @ outer
-    size = squares ** (0.5 * power) @ np.abs(outer)
+    outputs = activation.feature(Z.astype(dtype) @ atoms[:, :-1].T) @ outer
+    size = activation.largest * (squares ** (0.5 * power) @ np.abs(outer))
     ulps = (power * D + k + 16) * np.finfo(dtype).eps
     # On the sphere of (a, b), or of a where b is a sign.
     mass = weights @ (squares + atoms[:, -1] ** 2 if power == 1 else squares)

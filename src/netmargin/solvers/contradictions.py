@@ -2,7 +2,7 @@
 about them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from ..core.matrices import SolverData
 from ..core.saved_records import Record
 from .extended import multiply_exactly
 from .hull import find_contradiction
+from .neurons.activations import ABSOLUTE, LINEAR, Activation
 
 ENTRY_ROUNDING = 2.0**-52
 """What the entries K_ij of a kernel matrix are taken to be rounded by, relative to the root of K_ii
@@ -44,12 +45,13 @@ class Contradictions(Record):
     @classmethod
     def among(cls, data: SolverData, *, bias: bool, relu: bool = False) -> Self:
         """Find them, in all digits, for functions with f(a x) = a f(x), a > 0, without a bias; with
-        `relu`, all that keep sums of ReLU neurons, and their kernels, from separating the samples.
+        `relu`, all that keep sums of neurons with a kink, and their kernels, from separating the
+        samples.
 
-        A sum of c_n relu(a . x_n) that is 0 for all a has no kink where a . x_n = 0. So what it has
+        A sum of c_n phi(a . x_n) that is 0 for all a has no kink where a . x_n = 0. So what it has
         on one line is x and -b x with c and -c / b, which have different labels, and there it is
-        linear, c a . x: such pairs contradict each other as one sample of linear functions for each
-        line does.
+        linear, (1 + slope) c a . x: such pairs contradict each other as one sample of linear
+        functions for each line does. (Of |a . x| each is one, which `fold` makes a pair.)
         """
         Z, y = data.Z, data.y
         # Divided by the largest coordinate, multiples are equal to the last digit: a rounded
@@ -72,6 +74,16 @@ class Contradictions(Record):
             found = find_contradiction(y[first, None] * Z[first]) if len(used) else None
             weights = None if found is None else _balance(used, found, sizes)
         return cls(pairs, zeros, weights, relation, opposites)
+
+    @classmethod
+    def of_neurons(cls, data: SolverData, activation: Activation, *, bias: bool) -> Self:
+        """Find all that keep sums of neurons, of power 2 some, from separating the samples."""
+        found = cls.among(fold(data, activation), bias=bias, relu=bool(activation.kink))
+        if activation == ABSOLUTE:
+            return replace(found, relation=found.relation.removeprefix("positive "))
+        if activation == LINEAR and found.weights is None:
+            return replace(found, weights=find_contradiction(data.y[:, None] * data.Z))
+        return found
 
     @classmethod
     def in_kernel(cls, K: np.ndarray, y: np.ndarray) -> Self:
@@ -123,6 +135,16 @@ class Contradictions(Record):
         else:
             return ""
         return f"{reason} {remedy}"
+
+
+def fold(data: SolverData, activation: Activation) -> SolverData:
+    """The same samples; for absolute values, x in place of -x, which has the same features, where
+    its largest coordinate is positive.
+    """
+    if activation != ABSOLUTE:
+        return data
+    tops = np.take_along_axis(data.Z, np.abs(data.Z).argmax(1)[:, None], 1)
+    return SolverData(np.where(tops < 0, -data.Z, data.Z), data.y)
 
 
 def contradicting_pairs(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -1,6 +1,4 @@
-"""The exact max margin of infinitely wide two-layer ReLU nets, hard and soft, by column
-generation.
-"""
+"""The exact max margin of infinitely wide two-layer nets, hard and soft, by column generation."""
 
 import time
 
@@ -15,12 +13,12 @@ from .columns.best_net import extract_net, extract_soft_net
 from .columns.engine import generate_columns
 from .columns.margin_problem import MarginProblem, invert
 from .columns.master import Constraints
-from .columns.options import check_power, read_options
+from .columns.options import read_features, read_options
 from .columns.restricted_problem import RestrictedProblem
 from .contradictions import Contradictions, recommended_cost
 from .extended import round_down, round_up
+from .neurons.activations import Activation
 from .solution import (
-    ReLUMeasure,
     SoftVariationNormSolution,
     VariationNormSolution,
     build_measure,
@@ -46,6 +44,7 @@ def f1_max_margin(
     progress: bool = False,
     power: int = 1,
     n_jobs: int | None = None,
+    activation="relu",
 ) -> VariationNormSolution:
     """The best margin that two-layer ReLU nets of any width can have, with a proved upper bound.
 
@@ -83,6 +82,9 @@ def f1_max_margin(
         2020, Section 2), whose bound is loose above rank 4.
     n_jobs : int, optional
         Threads for proofs, one by default, -1 for all cores: only time depends on them.
+    activation : str or function, default "relu"
+        In place of relu "abs", "linear" or a function of tensors with phi(1) = 1 that is linear on
+        either side of 0, such as `torch.nn.LeakyReLU(0.1)`.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def f1_max_margin(
     DataError
         For X or y of a wrong shape or kind, NaN, or one class only.
     ArgumentError
-        For any other argument out of its range.
+        For any other argument out of its range, and any other activation.
 
     Examples
     --------
@@ -108,13 +110,16 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3.
     """
     started = time.monotonic()
-    power, options = check_power(power), read_options(tol, time_limit, pricing, seed, n_jobs)
+    phi, options = (
+        read_features(activation, power),
+        read_options(tol, time_limit, pricing, seed, n_jobs),
+    )
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
-    if power == 2:
+    if phi.power == 2:
         data.require_squares()
-    contradictions = Contradictions.among(data, bias=bias, relu=power == 1)
+    contradictions = Contradictions.of_neurons(data, phi, bias=bias)
     # Contradictions are a proof at once, where a search can take for ever.
     if contradictions.weights is not None:
         dual = contradictions.weights
@@ -125,23 +130,22 @@ def f1_max_margin(
             status=Status.NOT_SEPARABLE,
             dual=dual,
             seconds=time.monotonic() - started,
-            note=contradictions.note(dual, _describe_remedy(data, bias, power)),
+            note=contradictions.note(dual, _describe_remedy(data, bias, phi)),
             atoms=np.zeros((0, data.Z.shape[1] + 1)),
             weights=np.zeros(0),
             bias=bias,
-            power=power,
+            power=phi.power,
+            slope=phi.slope,
             slackness=0.0,
             rounds=0,
             local_gap=0.0,
             upper_bound_from=describe_proof(dual, "which contradict each other"),
         )
-    # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU has
-    # its own sphere. In longer floats, as products of the least float64 may round to 0.
+    # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU is on
+    # the sphere of a. In longer floats, as products of the least float64 may round to 0.
     longest = np.longdouble(data.longest)
-    unit, sphere = (0.5 * longest, np.sqrt(2)) if power == 1 else (longest**2, 1.0)
-    restricted = RestrictedProblem(
-        data.scaled, Constraints(data.y, np.ones(len(data))), power=power
-    )
+    unit = 0.5 * longest if phi.power == 1 else longest**2
+    restricted = RestrictedProblem(data.scaled, Constraints(data.y, np.ones(len(data))), phi)
     problem = MarginProblem(restricted, options, data.directions(neurons))
     ending = generate_columns(
         problem,
@@ -157,9 +161,8 @@ def f1_max_margin(
     slack = float((dual * (columns @ weights - t)).max())
     unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
     margin, bound = round_down(unit * t), round_up(unit * upper)
-    atoms = np.column_stack([U, s]) / sphere
+    measure = build_measure(U, s, weights, phi)
     if t > 0:
-        measure = ReLUMeasure(atoms=atoms, weights=weights, bias=False, power=power)
         margin = attained_margin(measure, data)
         attained = Bracket(margin, bound)
         status, certified = judge_bracket(attained, options.tol, ended=ending.status, zero=0.0)
@@ -170,13 +173,14 @@ def f1_max_margin(
         status=status,
         dual=dual,
         seconds=time.monotonic() - started,
-        note=contradictions.note(dual * certified, _describe_remedy(data, bias, power))
+        note=contradictions.note(dual * certified, _describe_remedy(data, bias, phi))
         if t <= 0
         else "",
-        atoms=atoms,
+        atoms=measure.atoms,
         weights=weights,
         bias=bias,
-        power=power,
+        power=phi.power,
+        slope=phi.slope,
         slackness=max(slack, unused),
         rounds=ending.rounds,
         local_gap=problem.local_gap(),
@@ -184,12 +188,14 @@ def f1_max_margin(
     )
 
 
-def _describe_remedy(data: SolverData, bias: bool, power: int) -> str:
+def _describe_remedy(data: SolverData, bias: bool, phi: Activation) -> str:
     """A sentence with the call that solves the soft problem, its cost chosen for these inputs."""
-    if power == 2:
+    if phi.power == 2:
         return "For a soft margin: f1_logistic(X, y, regularization=1e-3, power=2)."
     mean = data.size * float(np.linalg.norm(data.Z / data.size, axis=1).mean())
-    return f"For a soft margin: f1_soft_margin(X, y, C={recommended_cost(mean):g}, bias={bias})."
+    more = f", activation=torch.nn.LeakyReLU({phi.slope:g})" if phi.slope else ""
+    C = recommended_cost(mean)
+    return f"For a soft margin: f1_soft_margin(X, y, C={C:g}, bias={bias}{more})."
 
 
 def f1_soft_margin(
@@ -206,6 +212,7 @@ def f1_soft_margin(
     seed: int = 0,
     progress: bool = False,
     n_jobs: int | None = None,
+    activation="relu",
 ) -> SoftVariationNormSolution:
     """The two-layer ReLU net of any width with the least squared norm plus hinge loss.
 
@@ -224,7 +231,7 @@ def f1_soft_margin(
         precision of the linear program (status STALLED; the bracket is valid).
     sample_weight : array_like of shape (n,), optional
         Factors > 0 of C, one per sample; 1 by default.
-    bias, tol, time_limit, pricing, neurons, seed, progress, n_jobs
+    bias, tol, time_limit, pricing, neurons, seed, progress, n_jobs, activation
         As in `f1_max_margin`; the tolerance is that of the objective and its lower bound.
 
     Returns
@@ -252,6 +259,7 @@ def f1_soft_margin(
     """
     started = time.monotonic()
     C, options = check_number("C", C, above=0), read_options(tol, time_limit, pricing, seed, n_jobs)
+    phi = read_features(activation)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
@@ -269,7 +277,7 @@ def f1_soft_margin(
             f" got {C}"
         )
     scale = data.longest
-    restricted = RestrictedProblem(data.scaled, Constraints(data.y, weights, C * scale))
+    restricted = RestrictedProblem(data.scaled, Constraints(data.y, weights, C * scale), phi)
     problem = MarginProblem(restricted, options, data.directions(neurons))
     # 1 / t is the least objective in the units of the problem (`Constraints`).
     ending = generate_columns(
@@ -281,7 +289,7 @@ def f1_soft_margin(
     U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
     outputs = problem.restricted.columns(U, s) @ (alphas * scale) / weights
     hinges = np.maximum(1 - outputs, 0.0)
-    measure = build_measure(U, s, alphas)
+    measure = build_measure(U, s, alphas, phi)
     objective = attained_hinge_objective(measure, given, costs)
     # The bound is above the objective by rounding only.
     lower = min(1 / (problem.upper * scale), objective)
@@ -296,6 +304,7 @@ def f1_soft_margin(
         atoms=measure.atoms,
         weights=measure.weights,
         bias=bias,
+        slope=phi.slope,
         local_gap=problem.local_gap(),
         hinge=float(hinges.sum()),
         margin=float(outputs.min()) / measure.mass if measure.mass > 0 else 0.0,

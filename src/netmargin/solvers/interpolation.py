@@ -27,6 +27,7 @@ from .columns.margin_problem import invert
 from .columns.options import Options, read_options
 from .hull import normalize_rows
 from .kernel_interpolation import GOOD, fit_in_kernel, judge_in_kernel
+from .neurons.activations import RELU
 from .solution import ReLUMeasure, build_measure, describe_proof
 
 _REACHED = 1e-7
@@ -215,7 +216,7 @@ def _least_variation_norm(
                 ended = Status.INTERRUPTED
         dual[targets.kept] = problem.dual / problem.upper / split_lengths(data.Z[targets.kept])[0]
         proof = problem.proof
-    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas))
+    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), RELU)
     residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
     upper = upper if targets.exact else np.inf

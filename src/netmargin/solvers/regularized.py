@@ -21,7 +21,7 @@ from ..result import Bracket, RegularizedSolution, Status, judge_bracket
 from .attained import attained_logistic_objective, attained_squared_objective
 from .columns.engine import Ending, generate_columns
 from .columns.losses import LogisticLoss, SquaredLoss, log_mean_loss
-from .columns.options import check_power, read_options
+from .columns.options import read_features, read_options
 from .columns.regularized_problem import RegularizedProblem
 from .solution import LogisticVariationNormSolution, ReLUMeasure, build_measure, describe_proof
 
@@ -60,6 +60,7 @@ def f1_logistic(
     progress: bool = False,
     power: int = 1,
     n_jobs: int | None = None,
+    activation="relu",
 ) -> LogisticVariationNormSolution:
     """The least regularized logistic loss of two-layer ReLU nets of any width.
 
@@ -77,7 +78,7 @@ def f1_logistic(
         As in `f1_max_margin`.
     regularization : float
         Price of a unit of ||theta||^2, > 0.
-    bias, tol, time_limit, pricing, seed, progress, power, n_jobs
+    bias, tol, time_limit, pricing, seed, progress, power, n_jobs, activation
         As in `f1_max_margin`; the tolerance is that of the objective and its lower bound.
 
     Returns
@@ -106,29 +107,32 @@ def f1_logistic(
     """
     started = time.monotonic()
     regularization = check_number("regularization", regularization, above=0)
-    power, options = check_power(power), read_options(tol, time_limit, pricing, seed, n_jobs)
+    phi, options = (
+        read_features(activation, power),
+        read_options(tol, time_limit, pricing, seed, n_jobs),
+    )
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized logistic problem")
-    if power == 2:
+    if phi.power == 2:
         data.require_squares()
     # Features of unit-norm points and neurons; a unit of weight alpha costs 2 lambda |z| (power 2:
     # lambda |z|^2) of mass.
     unit, cost = (
         (data.longest, 2 * regularization / data.longest)
-        if power == 1
+        if phi.power == 1
         else (data.longest**2, regularization / data.longest**2)
     )
     _require_digits(cost)
     loss = LogisticLoss(data.y)
-    best = RegularizedProblem(data.scaled, loss, cost, options, power=power)
+    best = RegularizedProblem(data.scaled, loss, cost, options, phi)
     ending = generate_columns(
         best,
         progress=progress,
         title="regularized logistic loss",
         in_units=lambda bracket: bracket,
     )
-    measure = build_measure(best.U, best.s, best.alphas / unit, power)
+    measure = build_measure(best.U, best.s, best.alphas / unit, phi)
     attained = attained_logistic_objective(measure, data, regularization)
     used, objective, lower, status, certified = _settle(best, ending, attained, _LOG_2)
     return LogisticVariationNormSolution(
@@ -141,7 +145,8 @@ def f1_logistic(
         atoms=measure.atoms[used],
         weights=measure.weights[used],
         bias=bias,
-        power=power,
+        power=phi.power,
+        slope=phi.slope,
         log_loss=log_mean_loss(data.y * (best.A[:, used] @ best.alphas[used])),
         lower_bound_from=describe_proof(best.dual, best.proof),
     )
@@ -159,6 +164,7 @@ def f1_squared(
     pricing: str = "auto",
     seed: int = 0,
     progress: bool = False,
+    activation="relu",
 ) -> SquaredVariationNormSolution:
     """The least mean_n w_n (f(x_n) - y_n)^2 / 2 + regularization ||theta||^2 / 2 of two-layer ReLU
     nets of any width: the lasso over all neurons. Other arguments are those of `f1_soft_margin`,
@@ -166,7 +172,7 @@ def f1_squared(
     """
     started = time.monotonic()
     price = check_number("regularization", regularization, above=0)
-    options = read_options(tol, time_limit, pricing, seed)
+    options, phi = read_options(tol, time_limit, pricing, seed), read_features(activation)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = regression_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized regression")
@@ -182,7 +188,7 @@ def f1_squared(
     product = size * length
     cost = price / product if product > 0 else np.inf
     _require_digits(unit, product, cost)
-    best = RegularizedProblem(Z, SquaredLoss(target), cost, options, enough=enough)
+    best = RegularizedProblem(Z, SquaredLoss(target), cost, options, phi, enough=enough)
     ending = generate_columns(
         best,
         progress=progress,
@@ -190,7 +196,7 @@ def f1_squared(
         in_units=lambda bracket: Bracket(bracket.lower * unit, bracket.upper * unit),
     )
     # In units of the largest value, which may be beyond the squares of float64.
-    measure = build_measure(best.U, best.s, best.alphas / length)
+    measure = build_measure(best.U, best.s, best.alphas / length, phi)
     in_units = SolverData(data.Z, data.y / size)
     shares = weights / weights.mean()
     attained = attained_squared_objective(measure, in_units, shares, price / size)
@@ -206,6 +212,7 @@ def f1_squared(
         atoms=measure.atoms[used],
         weights=measure.weights[used] * size,
         bias=bias,
+        slope=phi.slope,
         loss=float((residuals**2).mean()) / 2 * unit,
         lower_bound_from=describe_proof(best.dual, best.proof),
     )

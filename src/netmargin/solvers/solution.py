@@ -1,6 +1,6 @@
 """Results of the variation-norm problems, and their conversion to a net."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,11 +12,13 @@ from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
 from ..result import MarginSolution, RegularizedSolution, SoftSolution
+from .neurons.activations import Activation
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReLUMeasure(Record):
-    """A function of two-layer ReLU nets, f(x) = sum_j weights_j b_j relu(a_j . x~)^power.
+    """A function of two-layer nets, f(x) = sum_j weights_j b_j phi(a_j . x~): phi(t) is
+    relu(t)^power, or for power 1 and a slope t above 0 and slope t below.
 
     It is a measure on the unit sphere of (a, b), or for power 2 on unit a and b = +-1; x~ is x, or
     (x, 1) with a bias.
@@ -31,6 +33,8 @@ class ReLUMeasure(Record):
         Whether neurons have a bias.
     power : {1, 2}
         1 for ReLU, 2 for squared ReLU.
+    slope : float, default 0.0
+        That of features of power 1 below 0: 0 for ReLU, -1 for absolute values.
 
     Examples
     --------
@@ -45,13 +49,18 @@ class ReLUMeasure(Record):
     weights: np.ndarray
     bias: bool
     power: int = 1
+    slope: float = 0.0
+
+    @property
+    def activation(self) -> Activation:
+        """The activation of the neurons."""
+        return Activation(self.slope, self.power)
 
     def decision_function(self, X) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""
         Z = evaluation_inputs(X, self.atoms.shape[1] - 1, bias=self.bias)
-        return np.maximum(Z @ self.atoms[:, :-1].T, 0.0) ** self.power @ (
-            self.weights * self.atoms[:, -1]
-        )
+        features = self.activation.feature(Z @ self.atoms[:, :-1].T)
+        return features @ (self.weights * self.atoms[:, -1])
 
     @property
     def mass(self) -> float:
@@ -73,7 +82,8 @@ class ReLUMeasure(Record):
         used = (a > 0) & (b > 0)
         inner, outer = self.atoms[used, :-1] / a[used, None], self.atoms[used, -1] / b[used]
         atoms = np.column_stack([inner, outer]) / np.sqrt(2)
-        return ReLUMeasure(atoms=atoms, weights=(2 * a * b * self.weights)[used], bias=self.bias)
+        weights = (2 * a * b * self.weights)[used]
+        return self._move(atoms, weights)
 
     @classmethod
     def projected(cls, positions, weights=None, *, bias: bool, power: int = 1) -> "ReLUMeasure":
@@ -116,42 +126,56 @@ class ReLUMeasure(Record):
             raise DataError(
                 "A measure without mass cannot be normalized: all its neurons have vanished."
             )
+        return self._move(self.atoms, self.weights / self.mass)
+
+    def _move(self, atoms: np.ndarray, weights: np.ndarray) -> "ReLUMeasure":
+        """A measure of other atoms of the same activation."""
         return ReLUMeasure(
-            atoms=self.atoms, weights=self.weights / self.mass, bias=self.bias, power=self.power
+            atoms=atoms, weights=weights, bias=self.bias, power=self.power, slope=self.slope
         )
 
     @classmethod
     def from_network(cls, net: nn.Module) -> "ReLUMeasure":
-        """The measure of a net Linear - ReLU - Linear with one output and no output bias, or of
-        squared ReLUs and a `SignedSum`: the same function.
+        """The measure of a net Linear - ReLU or LeakyReLU - Linear with one output and no output
+        bias, or of squared ReLUs and a `SignedSum`: the same function.
 
         Its mass is ||theta||^2. Raises ModelError for any other net.
 
         Source: Chizat and Bach 2020, (3).
         """
         layers = [m for m in net.modules() if not list(m.children())]
-        power = 1
+        power, slope = 1, 0.0
         match layers:
-            case [nn.Linear() as hidden, nn.ReLU(), nn.Linear(out_features=1, bias=None) as output]:
+            case [
+                nn.Linear() as hidden,
+                nn.ReLU() | nn.LeakyReLU() as bend,
+                nn.Linear(out_features=1, bias=None) as output,
+            ]:
                 outgoing = output.get_parameter("weight")[0]
+                slope = float(getattr(bend, "negative_slope", 0.0))
             case [nn.Linear() as hidden, ReLUPower(power=2), SignedSum() as output]:
                 outgoing, power = output.signs, 2
             case _:
                 raise ModelError(
-                    "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False),"
-                    f" or Linear - ReLUPower(2) - SignedSum; got {', '.join(map(repr, layers))}"
+                    "A measure on the sphere is a net Linear - ReLU or LeakyReLU - Linear(.., 1,"
+                    " bias=False), or Linear - ReLUPower(2) - SignedSum; got"
+                    f" {', '.join(map(repr, layers))}"
                 )
         biases = [] if hidden.bias is None else [hidden.bias[:, None]]
         rows = torch.cat([hidden.weight, *biases, outgoing[:, None]], 1)
         units = rows.detach().double().cpu().numpy()
-        return cls.projected(units, np.ones(len(units)), bias=hidden.bias is not None, power=power)
+        bias = hidden.bias is not None
+        return replace(
+            cls.projected(units, np.ones(len(units)), bias=bias, power=power), slope=slope
+        )
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
         """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the mass.
 
-        For power 2 the output layer is a sum with fixed signs. `width` is the number of hidden
-        units, at least the number of atoms (the default); heavier atoms are shared by several
-        units. Raises DataError for a measure without atoms, ArgumentError for a smaller width.
+        With a slope it has a LeakyReLU, absolute values too, whose slope is -1. For power 2 the
+        output layer is a sum with fixed signs. `width` is the number of hidden units, at least the
+        number of atoms (the default); heavier atoms are shared by several units. Raises DataError
+        for a measure without atoms, ArgumentError for a smaller width.
 
         Source: Chizat and Bach 2020, (3); Wei et al. 2018, proof of Theorem 3.3.
         """
@@ -176,16 +200,22 @@ class ReLUMeasure(Record):
         if self.power == 2:
             signs = torch.from_numpy(np.repeat(self.atoms[:, -1], copies))
             return nn.Sequential(hidden, ReLUPower(2), SignedSum(signs))
-        return nn.Sequential(hidden, nn.ReLU(), output)
+        bend = nn.LeakyReLU(self.slope) if self.slope else nn.ReLU()
+        return nn.Sequential(hidden, bend, output)
 
 
 def build_measure(
-    U: np.ndarray, signs: np.ndarray, alphas: np.ndarray, power: int = 1
+    U: np.ndarray, signs: np.ndarray, alphas: np.ndarray, activation: Activation
 ) -> ReLUMeasure:
-    """The measure of sum_j alphas_j signs_j relu(U_j . x~)^power, unit U (k, D) and alphas >= 0."""
-    root, mass = (np.sqrt(2), 2) if power == 1 else (1.0, 1)
-    atoms = np.column_stack([U, signs]) / root
-    return ReLUMeasure(atoms=atoms, weights=mass * alphas, bias=False, power=power)
+    """The measure of sum_j alphas_j signs_j phi(U_j . x~), unit U (k, D) and alphas >= 0."""
+    root, mass = (np.sqrt(2), 2) if activation.power == 1 else (1.0, 1)
+    return ReLUMeasure(
+        atoms=np.column_stack([U, signs]) / root,
+        weights=mass * alphas,
+        bias=False,
+        power=activation.power,
+        slope=activation.slope,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,8 +104,8 @@ def slackness(
     if p.shape != data.y.shape or not (p >= 0).all() or not 0 < p.sum() < np.inf:
         raise DataError(f"dual must be {len(data)} numbers >= 0, not all 0; got shape {p.shape}")
     p = p / p.sum()  # not in place: p may be the array of the caller
-    # In units of the longest input. The best unit (a, b) in direction u has b relu(a . z) =
-    # relu(u . z) / 2.
+    # In units of the longest input. The best unit (a, b) in direction u has b phi(a . z) =
+    # phi(u . z) / 2.
     Z, power = data.scaled, measure.power
     unit = 0.5 * data.longest if power == 1 else data.longest**2
     largest, proved, status = _price_neurons(Z, p * data.y, measure, deadline, seed)
@@ -121,23 +121,22 @@ def slackness(
 def _price_neurons(
     Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, deadline: Deadline, seed: int
 ) -> tuple[float, bool, Status]:
-    """The largest |sum_n prices_n relu(u . z_n)^power| over unit u, whether it is proved, and how
+    """The largest |sum_n prices_n phi(u . z_n)| over unit u, whether it is proved, and how
     the search ended.
     """
-    power = measure.power
     random = np.random.default_rng(seed)
     heaviest = measure.atoms[np.argsort(-measure.weights)[:_SEARCH_STARTS], :-1]
     drawn = draw_starts(Z, random, samples=2 * len(Z), normal=_SEARCH_STARTS)
     starts = np.concatenate([unit_rows(heaviest), drawn])
     try:
-        _, values = price_locally(Z, prices, starts, count=1, power=power)
+        _, values = price_locally(Z, prices, starts, count=1, activation=measure.activation)
     except KeyboardInterrupt:  # what the starts themselves attain is the best so far
-        responses = weighted_sums(Z, prices, starts, power)
+        responses = weighted_sums(Z, prices, starts, measure.activation)
         return float(np.abs(responses).max(initial=0.0)), False, Status.INTERRUPTED
     largest = float(np.abs(values).max(initial=0.0))
     proved, status = False, Status.FINISHED
     try:
-        pricing = PricingBound(Z, power, "auto", deadline.at)
+        pricing = PricingBound(Z, measure.activation, "auto", deadline.at)
         if pricing.exact:
             largest = pricing.largest_response(prices, largest)
             proved = True

@@ -59,6 +59,8 @@ def projected_flow(
     t = np.asarray(times, dtype=np.float64)
     if t.ndim != 1 or not len(t) or t[0] < 0 or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
         raise ArgumentError("times must be increasing, finite numbers from 0 on")
+    if start.slope:
+        raise DataError("start must be a measure of ReLUs; its slope below 0 is not 0.")
     if not start.mass > 0 or start.atoms.shape[1] != data.Z.shape[1] + 1:
         raise DataError(
             f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs;"

@@ -50,12 +50,13 @@ class DualSearch(NeuronSearch):
     many = 1  # how many times as many neurons are added and starts are taken
 
     def __init__(self, restricted: RestrictedProblem, options: Options):
-        super().__init__(restricted.Z, restricted.power, options)
+        super().__init__(restricted.Z, restricted.activation, options)
         self.restricted = restricted
         self.centre = self.dual = restricted.even_dual()
         self.local_upper, self.upper, self.proof = np.inf, np.inf, ""
         # |u . z| is at most 1, so that the sum of the weights is a bound.
-        total = float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING
+        largest = self.activation.largest
+        total = largest * (float(np.abs(self.dual).sum()) + _ABSOLUTE_ROUNDING)
         self.offer_bound(self.dual, total, "the sum of the weights")
         self._targets: FallingTargets | None = None
         self._signs = np.ones(len(self.Z))
@@ -66,7 +67,7 @@ class DualSearch(NeuronSearch):
         return self.restricted.t
 
     def coefficients(self, dual: np.ndarray) -> np.ndarray:
-        """The coefficients of relu(u . z_i) in the value of a neuron u at these dual weights."""
+        """The coefficients of phi(u . z_i) in the value of a neuron u at these dual weights."""
         return dual * self.restricted.rows.signs
 
     def fit_linear_neurons(self) -> np.ndarray:
@@ -150,6 +151,7 @@ class DualSearch(NeuronSearch):
                 self._signs * rows.signs,
                 self._signs * rows.target,
                 self.options,
+                activation=self.activation,
                 slack_cost=rows.slack_cost,
             )
         self._targets.begin(np.abs(self.centre), self.t, self.restricted.U)
@@ -171,7 +173,7 @@ class DualSearch(NeuronSearch):
     def trim_dual(self, dual: np.ndarray) -> np.ndarray:
         """Drop small dual weights, which make branching long, while no known value grows."""
         used = self.restricted.U[self.restricted.weights != 0]
-        how: dict = {"count": 1, "power": self.power, "deadline": self.deadline}
+        how: dict = {"count": 1, "activation": self.activation, "deadline": self.deadline}
         for threshold in _TRIMMED_PARTS:
             trimmed = self._keep_large(dual, threshold)
             _, values = price_locally(self.Z, self.coefficients(trimmed), used, **how)

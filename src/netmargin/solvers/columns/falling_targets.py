@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..pricing.local import draw_starts, features, price_locally
+from ..neurons.activations import RELU, Activation
+from ..pricing.local import draw_starts, price_locally
+from ..pricing.rays import as_relu_sum, bound_rounding
 from ..pricing.target_tree import Outcome, TargetTree
 from .options import Options
 from .sparse_weights import SparseWeights
@@ -72,16 +74,24 @@ _LEAST_GAIN = 0.03
 
 class FallingTargets:
     """A search for bounds at dual weights p >= 0 with p . target = 1, whose response to a unit
-    neuron u is sum_i p_i signs_i relu(u . z_i), as in `Constraints`.
+    neuron u is sum_i p_i signs_i phi(u . z_i), as in `Constraints`.
 
     Where not `sparse`, weights are those that `begin` takes; "auto" without a deadline takes some
     seconds in all. `neurons` (k, D) are all that were met, and `nodes` counts those of all trees.
     """
 
     def __init__(
-        self, Z, signs, target, options: Options, *, slack_cost: float = np.inf, sparse: bool = True
+        self,
+        Z,
+        signs,
+        target,
+        options: Options,
+        *,
+        activation: Activation = RELU,
+        slack_cost: float = np.inf,
+        sparse: bool = True,
     ):
-        self._Z, self.signs, self._target = Z, signs, target
+        self._Z, self.signs, self._target, self._activation = Z, signs, target, activation
         self._slack_cost, self._sparse = slack_cost, sparse
         self._random, self._deadline = np.random.default_rng(options.seed), options.deadline
         self._threads = options.threads
@@ -137,9 +147,13 @@ class FallingTargets:
             if target >= upper:
                 continue
             grown = time.monotonic()
-            tree = TargetTree(self._Z, weights * self.signs, target, self._threads)
+            c = weights * self.signs
+            terms = as_relu_sum(self._Z, c, self._activation)
+            # The tree allows for the rounding of the terms that it gets, not for that before.
+            lost = bound_rounding(self._activation.slope * c, self._Z)
+            tree = TargetTree(*terms, target, self._threads, lost=lost)
             outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
-            if outcome is Outcome.PROVED:
+            if outcome is Outcome.PROVED and tree.upper_bound < upper:
                 upper, refuted, self._thoroughness = tree.upper_bound, 0, 1
                 offer(weights, upper, f"{tree.nodes:,} nodes")
             elif tree.neuron is not None:
@@ -152,7 +166,7 @@ class FallingTargets:
                 if not self._sparse:
                     self._value = max(self._value, float(np.abs(self._responses.T @ weights).max()))
             else:
-                # Not in the time that is left: the next target lies in between.
+                # Not in the time that is left, or not at all: the next target lies in between.
                 self._out_of_reach, self._failed = target, True
         return self.neurons[before:]
 
@@ -225,10 +239,10 @@ class FallingTargets:
         Z = self._Z[used]
         drawn = draw_starts(Z, self._random, samples=len(used), normal=count)
         starts = np.concatenate([self.neurons[best], drawn])
-        return price_locally(Z, c, starts, count=_NEURONS_PER_ROUND)
+        return price_locally(Z, c, starts, count=_NEURONS_PER_ROUND, activation=self._activation)
 
     def _add(self, neurons: np.ndarray) -> None:
         """Add neurons."""
-        responses = self.signs[:, None] * features(self._Z, neurons)
+        responses = self.signs[:, None] * self._activation.feature(self._Z @ neurons.T)
         self.neurons = np.concatenate([self.neurons, neurons])
         self._responses = np.hstack([self._responses, responses])

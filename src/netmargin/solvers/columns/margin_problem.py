@@ -2,7 +2,7 @@
 
 Everything is in units of the largest |z|, of unit-norm features, and of t: the largest t such that
 the rows (`Constraints`) hold with mass 1. For dual weights p with p . target = 1, max(max_u
-|sum_i p_i signs_i relu(u . z_i)|, max_i p_i / slack_cost) is an upper bound of t. Neurons are
+|sum_i p_i signs_i phi(u . z_i)|, max_i p_i / slack_cost) is an upper bound of t. Neurons are
 priced by local search at dual weights between the new ones and the best so far; the first ones are
 those of a net whose margin is ascended (`smooth_ascent`). Where search finds nothing more, neurons
 are moved continuously (`RestrictedProblem.polish_neurons`), and the bound is proved: over the whole
@@ -86,7 +86,7 @@ class MarginProblem(DualSearch):
         # the caller's may be better; and a net with slack need not separate the samples.
         unknown = len(self.Z) >= _LEAST_SAMPLES and not self.exact and not len(self.recent)
         hard = rows.slack_cost == np.inf and not rows.equal
-        self._ascends = unknown and self.power == 1 and hard
+        self._ascends = unknown and self.activation.power == 1 and hard
         # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
         self._patience = Patience(_PATIENCE, _PROGRESS)
         self._conclusions = Patience(_PATIENCE, _PROGRESS)
@@ -117,7 +117,9 @@ class MarginProblem(DualSearch):
         """Add the neurons of an ascended net; returns the dual weights (n,) at its end."""
         rows = self.restricted.rows
         scaled = self.Z / rows.target[:, None]
-        U, s, dual = ascend_margin(scaled, rows.signs, ascent, self.random, self._search_ends)
+        U, s, dual = ascend_margin(
+            scaled, rows.signs, ascent, self.random, self._search_ends, slope=self.activation.slope
+        )
         self.restricted.add(U, s)
         return self.restricted.normalize_dual(dual / rows.target)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..neurons.activations import Activation
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import WORK_PER_SECOND, PricingBound
 from ..pricing.local import draw_starts, price_locally
@@ -26,20 +27,21 @@ instead. In some seconds it proves 60 normal points in 8 dimensions to 1%, and t
 
 
 class NeuronSearch:
-    """The search over samples Z (n, D) for unit neurons u of large value |sum_i c_i relu(u .
-    z_i)^power| at prices c (n,); the `recent` ones (k, D) were found last.
+    """The search over samples Z (n, D) for unit neurons u of large value |sum_i c_i phi(u . z_i)|
+    at prices c (n,); the `recent` ones (k, D) were found last.
     """
 
-    def __init__(self, Z: np.ndarray, power: int, options: Options):
-        self.Z, self.power, self.options = Z, power, options
+    def __init__(self, Z: np.ndarray, activation: Activation, options: Options):
+        self.Z, self.activation, self.options = Z, activation, options
         self.tol, self.deadline = options.tol, options.deadline
         self.random = np.random.default_rng(options.seed)
-        self.pricing = PricingBound(Z, power, options.pricing, options.deadline)
+        self.pricing = PricingBound(Z, activation, options.pricing, options.deadline)
         # Whether a proof visits every neuron, and whether it goes on until it is done.
         self.exact = self.pricing.exact
         self.endless = options.pricing == "complete" and options.deadline == np.inf
         # Whether bounds that stay open are improved by targets that fall.
-        self.by_targets = power == 1 and options.pricing != "local" and not self.exact
+        hard = bool(activation.kink) and not self.exact
+        self.by_targets = hard and options.pricing != "local"
         self.recent = np.zeros((0, Z.shape[1]))
         self.restart_clock()
 
@@ -62,7 +64,7 @@ class NeuronSearch:
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
         starts = np.concatenate([known, self.recent, drawn])
         self.recent, values = price_locally(
-            self.Z, c, starts, count=count, power=self.power, deadline=self.deadline
+            self.Z, c, starts, count=count, activation=self.activation, deadline=self.deadline
         )
         return float(np.abs(values).max(initial=0.0))
 

@@ -8,6 +8,7 @@ from joblib import effective_n_jobs
 from ...core.arguments import check_choice, check_count, check_number, check_seed
 from ...core.deadline import Deadline
 from ...errors import ArgumentError
+from ..neurons.activations import RELU, Activation, read_activation, squared
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,13 @@ def _count_threads(n_jobs) -> int:
     return effective_n_jobs(int(n_jobs))
 
 
-def check_power(power) -> int:
-    """Check that the power is 1 (ReLU) or 2 (squared ReLU), and return it as an int."""
-    return check_count("power", power, at_most=2)
+def read_features(activation, power=1) -> Activation:
+    """The activation of degree 1 that was asked for, or squared ReLU for power 2. Raises
+    ArgumentError for any other.
+    """
+    found = read_activation(activation, squares=False)
+    if check_count("power", power, at_most=2) == 1:
+        return found
+    if found != RELU:
+        raise ArgumentError("power=2 is for ReLU alone. Leave out power, or activation.")
+    return squared(found)

@@ -23,15 +23,17 @@ def polish_neurons(
     rows: Constraints,
     active: np.ndarray,
     signs: np.ndarray,
+    slope: float = 0.0,
     *,
     walls: np.ndarray | None = None,
     deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the best neurons in given cells of the arrangement, by a second-order cone program.
 
-    It is max t subject to the rows with f(x_i) = sum_j s_j [i in S_j] <z_i, v_j>, sum ||v_j|| +
-    slack_cost sum slack <= 1, and v_j in cell j: <z_i, v_j> >= 0 on S_j and <= 0 elsewhere. On a
-    cell, relu is linear, so this is convex; over all cells it is the whole problem.
+    It is max t subject to the rows with f(x_i) = sum_j s_j d_ij <z_i, v_j>, d_ij = 1 on S_j and
+    `slope` elsewhere, sum ||v_j|| + slack_cost sum slack <= 1, and v_j in cell j: <z_i, v_j> >= 0
+    on S_j and <= 0 elsewhere. On a cell, phi is linear, so this is convex; over all cells it is the
+    whole problem.
 
     `active` (k, n) holds the sets S_j, `signs` (k,) the s_j, `walls` (k, m) the samples whose walls
     are kept, by default all: without some, neurons may leave their cells. Returns candidates for
@@ -42,7 +44,8 @@ def polish_neurons(
     # Variables: t, then r_1 .. r_k with r_j >= ||v_j||, then the slacks, then v_1 .. v_k.
     first = 1 + k + slacks
     # The labelled outputs as functions of the v_j, shape (n, k, D).
-    weighted = (signs[:, None] * active * rows.signs[None, :]).T[:, :, None] * Z[:, None, :]
+    bent = signs[:, None] * np.where(active, 1.0, slope)
+    weighted = (bent * rows.signs[None, :]).T[:, :, None] * Z[:, None, :]
     margins = sparse.hstack([
         rows.target[:, None],
         sparse.csc_matrix((n, k)),

@@ -2,15 +2,16 @@
 
 In units of unit-norm samples and features. Neurons are priced at the slopes p of the loss, and all
 weights are optimized by Newton's method (`optimize_weights`). Where no neuron has |mean_i p_i
-relu(u . z_i)^power| above the cost, the conjugate of the loss at p is a lower bound.
+phi(u . z_i)| above the cost, the conjugate of the loss at p is a lower bound.
 """
 
 import numpy as np
 
 from ...result import Bracket
+from ..neurons.activations import RELU, Activation
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import BY_RELAXATION
-from ..pricing.local import features, weighted_sums
+from ..pricing.local import weighted_sums
 from .engine import Patience, Report
 from .falling_targets import FallingTargets
 from .losses import ROUNDING, Loss
@@ -48,12 +49,12 @@ class RegularizedProblem(NeuronSearch):
         loss: Loss,
         cost: float,
         options: Options,
+        activation: Activation = RELU,
         *,
-        power: int = 1,
         enough: float = 0.0,
     ):
         """`enough` is a gap to what search believes at which it ends though nothing is proved."""
-        super().__init__(Z, power, options)
+        super().__init__(Z, activation, options)
         self.by_targets &= not self.endless
         self._loss, self._cost, self._enough = loss, cost, enough
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
@@ -62,7 +63,7 @@ class RegularizedProblem(NeuronSearch):
         self._searched, self._rounds = np.inf, 0
         ones = np.ones(len(Z))
         # All samples have slopes, so that targets are proved at these.
-        self._targets = FallingTargets(Z, ones, ones, options, sparse=False)
+        self._targets = FallingTargets(Z, ones, ones, options, activation=activation, sparse=False)
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
         self._patience.count_round(self.objective)
 
@@ -173,11 +174,12 @@ class RegularizedProblem(NeuronSearch):
     def _add(self, U: np.ndarray) -> None:
         """Add neurons, each with the output sign that pays, to those that have weight."""
         kept = self.alphas > 0
-        signs = np.where(weighted_sums(self.Z, self._slopes(), U, self.power) >= 0, 1.0, -1.0)
+        values = weighted_sums(self.Z, self._slopes(), U, self.activation)
+        signs = np.where(values >= 0, 1.0, -1.0)
         # All at once, so that they fit each other wherever Ctrl-C arrives.
         self.U, self.s, self.A, self.alphas = (
             np.concatenate([self.U[kept], U]),
             np.concatenate([self.s[kept], signs]),
-            np.hstack([self.A[:, kept], signs * features(self.Z, U, self.power)]),
+            np.hstack([self.A[:, kept], signs * self.activation.feature(self.Z @ U.T)]),
             np.concatenate([self.alphas[kept], np.zeros(len(U))]),
         )

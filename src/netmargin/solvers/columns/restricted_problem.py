@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..pricing.local import features, weighted_sums
+from ..neurons.activations import RELU, Activation
+from ..pricing.local import weighted_sums
 from .master import Constraints, MasterLP
 from .polish import polish_neurons
 
@@ -44,10 +45,15 @@ class RestrictedProblem:
     smallest = _SMALLEST  # a smaller t is 0 to the tolerance of the linear program
 
     def __init__(
-        self, Z: np.ndarray, rows: Constraints, *, power: int = 1, slack_cost: float | None = None
+        self,
+        Z: np.ndarray,
+        rows: Constraints,
+        activation: Activation = RELU,
+        *,
+        slack_cost: float | None = None,
     ):
         """`slack_cost` is that of the linear program, if it differs from that of the rows."""
-        self.Z, self.rows, self.power = Z, rows, power
+        self.Z, self.rows, self.activation = Z, rows, activation
         # The empty net, f = 0, attains this t with slacks for all, and 0 where there are none.
         self.t, self.weights = 1 / (rows.slack_cost * float(np.abs(rows.target).sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
@@ -67,8 +73,8 @@ class RestrictedProblem:
         return weights / weights.sum()
 
     def values(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """The values sum_i p_i signs_i relu(u . z_i)^power of neurons u at dual weights p."""
-        return weighted_sums(self.Z, dual * self.rows.signs, U, self.power)
+        """The values sum_i p_i signs_i phi(u . z_i) of neurons u at dual weights p."""
+        return weighted_sums(self.Z, dual * self.rows.signs, U, self.activation)
 
     def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Which neurons (booleans) would raise t, to first order."""
@@ -88,7 +94,7 @@ class RestrictedProblem:
 
     def columns(self, U: np.ndarray, signs: np.ndarray) -> np.ndarray:
         """The labelled outputs (n, k) of unit neurons with these output signs."""
-        return signs * self.rows.signs[:, None] * features(self.Z, U, self.power)
+        return signs * self.rows.signs[:, None] * self.activation.feature(self.Z @ U.T)
 
     def add(self, U: np.ndarray, signs: np.ndarray) -> None:
         """Add neurons with these output signs."""
@@ -156,12 +162,12 @@ class RestrictedProblem:
         return dual / total if abs(total) > 1e-300 else self.even_dual()
 
     def polish_neurons(self, deadline: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
-        """Move neurons (k, D) to the optimum of their cells, with its dual weights (n,); only ReLU
-        (power 1) is linear on cells.
+        """Move neurons (k, D) to the optimum of their cells, with its dual weights (n,); only
+        features of power 1 are linear on cells.
         """
         used = np.flatnonzero(self.weights)
         nothing = np.zeros((0, self.Z.shape[1])), None
-        if not len(used) or self.power == 2:
+        if not len(used) or not self.activation.kink:
             return nothing
         products, signs = self.U[used] @ self.Z.T, (self.s * np.sign(self.weights))[used]
         # Neurons of one cell and sign are one neuron of the cone program.
@@ -170,9 +176,8 @@ class RestrictedProblem:
         )
         count = min(_WALLS_PER_DIMENSION * self.Z.shape[1], len(self.Z))
         walls = np.argpartition(np.abs(products[index]), count - 1, axis=1)[:, :count]
-        v, dual, _ = polish_neurons(
-            self.Z, self.rows, patterns[:, :-1], signs[index], walls=walls, deadline=deadline
-        )
+        cells = patterns[:, :-1], signs[index], self.activation.slope
+        v, dual, _ = polish_neurons(self.Z, self.rows, *cells, walls=walls, deadline=deadline)
         norms = np.linalg.norm(v, axis=1)
         keep = np.isfinite(norms) & (norms > _GONE)
         if not np.isfinite(dual).all():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...nets.threads import fitting_threads
 
@@ -66,10 +66,13 @@ def ascend_margin(
     ascent: Ascent,
     random: np.random.Generator,
     deadline: float = math.inf,
+    *,
+    slope: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ascend the softmin of signs_i f(z_i) over ||a||^2 for f(z) = sum_j s_j |a_j| relu(a_j . z),
-    to the deadline (time.monotonic). Returns the heaviest unit directions (k, D), at most one per
-    sample as an optimal net may need, their signs s (k,), and the softmax weights (n,).
+    """Ascend the softmin of signs_i f(z_i) over ||a||^2 for f(z) = sum_j s_j |a_j| phi(a_j . z),
+    phi with this slope below 0, to the deadline (time.monotonic). Returns the heaviest unit
+    directions (k, D), at most one per sample as an optimal net may need, their signs s (k,), and
+    the softmax weights (n,).
     """
     lengths = np.linalg.norm(Z, axis=1)
     normal = random.normal(size=(ascent.width(Z), Z.shape[1]))
@@ -86,7 +89,7 @@ def ascend_margin(
             part = step / max(ascent.steps - 1, 1)
             sharpness = _FIRST_SHARPNESS * (_LAST_SHARPNESS / _FIRST_SHARPNESS) ** part
             rate = _FIRST_RATE * (_LAST_RATE / _FIRST_RATE) ** part
-            gradient, dual = _find_gradient(a, s, inputs, labels, sharpness)
+            gradient, dual = _find_gradient(a, s, inputs, labels, sharpness, slope)
             mean.lerp_(gradient, 1 - _MOMENTUM)
             # One speed for a neuron: it turns with the gradient, whatever the coordinates.
             squares.lerp_(gradient.square().sum(1, keepdim=True), 1 - _MEMORY)
@@ -104,15 +107,17 @@ def ascend_margin(
 
 
 def _find_gradient(
-    a: Tensor, s: Tensor, inputs: Tensor, labels: Tensor, sharpness: float
+    a: Tensor, s: Tensor, inputs: Tensor, labels: Tensor, sharpness: float, slope: float
 ) -> tuple[Tensor, Tensor]:
     """The gradient (m, D) of the softmin at a with ||a|| = 1, and the weights (n,) in it."""
-    lengths, hidden = a.norm(dim=1), torch.relu_(a @ inputs.T)
+    lengths, products = a.norm(dim=1), a @ inputs.T
+    hidden = nn.functional.leaky_relu(products, slope)
     outputs = labels * ((s * lengths) @ hidden)
     dual = torch.softmax(-sharpness * outputs, 0)
     coefficients = dual * labels
     # The value of each direction is divided by its length: in f, b_j = |a_j| moves with a_j.
     values = s * (hidden @ coefficients) / lengths.clamp_min(_TINY)
-    moved = (hidden.sign_() * coefficients) @ inputs
+    sides = products.sign_().mul_((1 - slope) / 2).add_((1 + slope) / 2)
+    moved = sides.mul_(coefficients) @ inputs
     shrink = 2 * float(dual @ outputs)
     return (s * lengths)[:, None] * moved + (values - shrink)[:, None] * a, dual

@@ -21,6 +21,7 @@ from itertools import combinations
 import numpy as np
 
 from ...core.matrices import EPS, split_lengths
+from ..neurons.activations import Activation
 from .best_directions import BestDirections, Pricing
 from .faces import list_faces, sort_by_angle, span_and_complement
 from .rays import PARALLEL, bound_moves, bound_rounding, find_lines
@@ -123,7 +124,7 @@ class Arrangement:
         neglected = bound_moves(self._neglected, lengths, self._power)
         # A total is a sum of at most 3 |c_i z_i| per sample.
         used = c != 0
-        rounding = bound_rounding(c[used], self._given[used], self._power)
+        rounding = bound_rounding(c[used], self._given[used], Activation(power=self._power))
         allowance = rounding + float(np.abs(c) @ neglected)
         return Pricing(
             directions @ self._rows, values, max(tilted, reached) + allowance, BY_ARRANGEMENT

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.saved_records import Record
+from ..neurons.activations import Activation
 from .local import select_distinct, weighted_sums
 
 _BLOCK = 256
@@ -20,7 +21,7 @@ class Pricing(Record):
     """Neurons of large value, and a bound of the value of all neurons."""
 
     directions: np.ndarray  # (k, D): unit directions u
-    values: np.ndarray  # (k,): sum_i c_i relu(u . z_i)^power there, largest absolute value first
+    values: np.ndarray  # (k,): sum_i c_i phi(u . z_i) there, largest absolute value first
     upper_bound: float  # of the absolute value over the whole sphere, proved
     proof: str  # how, in words
 
@@ -42,7 +43,7 @@ class BestDirections:
 
     def evaluate(self, directions: np.ndarray) -> np.ndarray:
         """Take unit directions (k, D) whose values are not known, and return these (k,)."""
-        values = weighted_sums(self._Z, self._c, directions, self._power)
+        values = weighted_sums(self._Z, self._c, directions, Activation(power=self._power))
         self.offer(directions, values)
         return values
 

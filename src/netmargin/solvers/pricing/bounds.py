@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from ...core.matrices import floor_to_powers, split_lengths
+from ..neurons.activations import Activation
 from .arrangement import MAX_RANK, Arrangement
 from .best_directions import Pricing
 from .branch_and_bound import ActivationBranchAndBound
 from .local import select_distinct
-from .rays import Rays, bound_rounding
+from .rays import Rays, as_relu_sum, bound_rounding
 from .relaxation import bound_by_relaxation
 
 _MAX_ARCS = 2_000_000
@@ -38,13 +39,13 @@ _PART_OF_TOLERANCE = 0.25
 
 
 class PricingBound:
-    """Upper bounds of max_u |sum_i c_i relu(u . z_i)^power| over points Z (n, D) for many c, and
-    neurons of large value, to the deadline (time.monotonic); `pricing` says how much is proved, as
-    in `f1_max_margin`. Bounds are sharp where they are `exact`: the whole arrangement is visited.
+    """Upper bounds of max_u |sum_i c_i phi(u . z_i)| over points Z (n, D) for many c, and neurons
+    of large value, to the deadline (time.monotonic); `pricing` says how much is proved, as in
+    `f1_max_margin`. Bounds are sharp where they are `exact`: the whole arrangement is visited.
     """
 
-    def __init__(self, Z: np.ndarray, power: int, pricing: str, deadline: float):
-        self._Z, self._power, self._pricing, self._deadline = Z, power, pricing, deadline
+    def __init__(self, Z: np.ndarray, activation: Activation, pricing: str, deadline: float):
+        self._Z, self._activation, self._pricing, self._deadline = Z, activation, pricing, deadline
         self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
         # Whether the last search was of use in the time it had.
         self._quick = True
@@ -58,12 +59,13 @@ class PricingBound:
     @cached_property
     def _rays(self) -> Rays:
         """The distinct directions of the points: a product of all of them with each other."""
-        return Rays(self._Z, self._power)
+        return Rays(self._Z, self._activation.power)
 
     @cached_property
     def _arrangement(self) -> Arrangement:
         """The arrangement, which may take half a minute."""
-        return Arrangement(self._Z, self._power, self._deadline)
+        Z = np.concatenate([self._Z, -self._Z]) if self._activation.slope else self._Z
+        return Arrangement(Z, self._activation.power, self._deadline)
 
     def price_neurons(
         self,
@@ -87,19 +89,21 @@ class PricingBound:
         unit = self._choose_unit(c)
         c, floor, found, near = c / unit, floor / unit, found / unit, near / unit
         if self.exact:
+            slope = self._activation.slope
+            # phi(t) = relu(t) - slope relu(-t), whose opposite points share their hyperplanes.
+            c = np.concatenate([c, -slope * c]) if slope else c
             found_all = self._arrangement.price_neurons(c, count=count)
             values, upper = unit * found_all.values, unit * found_all.upper_bound
             return replace(found_all, values=values, upper_bound=upper)
         upper, proof = self.relax(c), BY_RELAXATION
         hopeless = self._work_left <= 0 or (work <= QUICK_WORK and not self._quick)
         # Branch and bound is for sums of ReLU: for squares the relaxation is all there is.
-        if self._pricing == "local" or self._power == 2 or hopeless:
+        if self._pricing == "local" or self._activation.power == 2 or hopeless:
             nothing = np.zeros((0, self._Z.shape[1])), np.zeros(0)
             return Pricing(*nothing, unit * upper, proof)
-        tree = ActivationBranchAndBound(
-            self._rays.directions, self._rays.merge(c), floor=floor, tol=_PART_OF_TOLERANCE * tol
-        )
-        lost = self._rays.neglected(c) + bound_rounding(c, self._Z)
+        terms = as_relu_sum(self._rays.directions, self._rays.merge(c), self._activation)
+        tree = ActivationBranchAndBound(*terms, floor=floor, tol=_PART_OF_TOLERANCE * tol)
+        lost = self._lost(c)
         done = 0.0
         while (
             not tree.finished
@@ -128,12 +132,17 @@ class PricingBound:
 
     def _choose_unit(self, c: np.ndarray) -> float:
         """The power of 2 below the largest |c_i| |z_i|^power: squares of tiny sums are lost."""
-        largest = float((np.abs(c) * self._lengths**self._power).max())
+        largest = float((np.abs(c) * self._lengths**self._activation.power).max())
         return float(floor_to_powers(largest)) if largest > _TINY else 1.0
 
     def relax(self, c: np.ndarray) -> float:
         """A proved bound for prices c (n,) at once, by the quadratic relaxation."""
         unit = self._choose_unit(c)
         c = c / unit
-        bound = bound_by_relaxation(self._rays.directions, self._rays.merge(c), self._power)
-        return unit * (bound + self._rays.neglected(c) + bound_rounding(c, self._Z, self._power))
+        bound = bound_by_relaxation(self._rays.directions, self._rays.merge(c), self._activation)
+        return unit * (bound + self._lost(c))
+
+    def _lost(self, c: np.ndarray) -> float:
+        """The most that rounding and rays that are nearly parallel take off a bound."""
+        moved = self._activation.largest * self._rays.neglected(c)
+        return moved + bound_rounding(c, self._Z, self._activation)

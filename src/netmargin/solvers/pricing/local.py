@@ -1,15 +1,17 @@
-"""Heuristic pricing in any dimension: local maxima of |sum_i c_i relu(u . z_i)^power| on the
-sphere, batched over starts.
+"""Heuristic pricing in any dimension: local maxima of |sum_i c_i phi(u . z_i)| on the sphere,
+batched over starts.
 
 It proves nothing. Ascent along gradients finds the region of a maximum but halts on the concave
-kinks (samples with a negative coefficient and u . z_i = 0), where maxima of the ReLU sums usually
-lie; a Newton method on smoothed kinks then finishes the best ones.
+kinks (samples with u . z_i = 0 that pull a neuron there), where maxima of the sums usually lie; a
+Newton method on smoothed kinks then finishes the best ones.
 """
 
 import math
 import time
 
 import numpy as np
+
+from ..neurons.activations import RELU, Activation
 
 # Nothing here is proved: these numbers trade time for the maxima that are found, set by trial.
 
@@ -44,19 +46,20 @@ def price_locally(
     starts: np.ndarray,
     *,
     count: int,
-    power: int = 1,
+    activation: Activation = RELU,
     steps: int = 30,
     deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find up to `count` distinct unit directions, shape (k, D), largest absolute value first, with
     their values (k,), by local search from `starts` (m, D) up to the deadline (time.monotonic).
     """
-    U, values = select_distinct(*_ascend(Z, c, _unit(starts), power, steps, deadline), count)
-    if power == 1:
+    U, values = select_distinct(*_ascend(Z, c, _unit(starts), activation, steps, deadline), count)
+    if activation.kink:
         best = min(_SETTLED, max(_SETTLED_AT_LEAST, _SETTLED_WORK // Z.shape[1]))
         signs = np.where(values[:best] >= 0, 1.0, -1.0)
-        U = np.concatenate([U, _refine_directions(Z, c, U[:best], signs, deadline)])
-        U, values = select_distinct(U, weighted_sums(Z, c, U), count)
+        settled = _refine_directions(Z, c, U[:best], signs, activation, deadline)
+        U = np.concatenate([U, settled])
+        U, values = select_distinct(U, weighted_sums(Z, c, U, activation), count)
     return U, values
 
 
@@ -77,14 +80,11 @@ def unit_rows(U: np.ndarray) -> np.ndarray:
     return U[kept] / lengths[kept, None]
 
 
-def features(Z: np.ndarray, U: np.ndarray, power: int = 1) -> np.ndarray:
-    """The features relu(u_j . z_i)^power, shape (n, k), of neurons U (k, D)."""
-    return np.maximum(Z @ U.T, 0.0) ** power
-
-
-def weighted_sums(Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int = 1) -> np.ndarray:
-    """The sums sum_i c_i relu(u . z_i)^power, shape (k,), for each row u of U (k, D)."""
-    return np.maximum(U @ Z.T, 0.0) ** power @ c
+def weighted_sums(
+    Z: np.ndarray, c: np.ndarray, U: np.ndarray, activation: Activation = RELU
+) -> np.ndarray:
+    """The sums sum_i c_i phi(u . z_i), shape (k,), for each row u of U (k, D)."""
+    return activation.feature(U @ Z.T) @ c
 
 
 def select_distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -102,24 +102,28 @@ def select_distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.n
 
 
 def _ascend(
-    Z: np.ndarray, c: np.ndarray, U: np.ndarray, power: int, steps: int, deadline: float
+    Z: np.ndarray,
+    c: np.ndarray,
+    U: np.ndarray,
+    activation: Activation,
+    steps: int,
+    deadline: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ascend along gradients from unit directions U (m, D), each with a step length of its own."""
     products = U @ Z.T
-    values = np.maximum(products, 0.0) ** power @ c
+    values = activation.feature(products) @ c
     signs, step = np.where(values >= 0, 1.0, -1.0), np.ones(len(U))
     # Directions that have arrived are left out of the products, which take all the time.
     live = np.arange(len(U))
     weighted = c[:, None] * Z
     for _ in range(steps):
-        active = products[live] > 0
-        slopes = active.astype(float) if power == 1 else active * products[live]
+        slopes = activation.derivative(products[live])
         gradient = _unit(signs[live, None] * (slopes @ weighted))
-        # On a cell the maximum of a ReLU sum is at the normalized gradient: step towards it, less
-        # far where that does not help.
+        # On a cell the maximum is at the normalized gradient (power 1): step towards it, less far
+        # where that does not help.
         moved = _unit(U[live] + step[live, None] * (gradient - U[live]))
         moved_products = moved @ Z.T
-        moved_values = np.maximum(moved_products, 0.0) ** power @ c
+        moved_values = activation.feature(moved_products) @ c
         gain = signs[live] * (moved_values - values[live])
         better = gain > 0
         to = live[better]
@@ -134,7 +138,12 @@ def _ascend(
 
 
 def _refine_directions(
-    Z: np.ndarray, c: np.ndarray, U: np.ndarray, signs: np.ndarray, deadline: float
+    Z: np.ndarray,
+    c: np.ndarray,
+    U: np.ndarray,
+    signs: np.ndarray,
+    activation: Activation,
+    deadline: float,
 ) -> np.ndarray:
     """Move directions into the kinks where maxima lie, by majorizing and minimizing: convex terms
     are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever less. Each
@@ -142,8 +151,10 @@ def _refine_directions(
     """
     D, lengths = Z.shape[1], np.linalg.norm(Z, axis=1)
     signed = signs[:, None] * c
-    convex, concave = np.maximum(signed, 0.0), np.maximum(-signed, 0.0)
-    best, best_values = U.copy(), signs * weighted_sums(Z, c, U)
+    kinks, slope = activation.kink * signed, activation.slope
+    convex, concave = np.where(kinks > 0, signed, 0.0), np.where(kinks > 0, 0.0, signed)
+    bends = np.maximum(-0.5 * kinks, 0.0)
+    best, best_values = U.copy(), signs * weighted_sums(Z, c, U, activation)
     U = U * np.abs(best_values)[:, None]
     batch = max(1, _ENTRIES_AT_ONCE // (len(Z) * D))
     # A narrow kink holds whatever comes near it; smoothing that shrinks lets directions leave.
@@ -151,17 +162,18 @@ def _refine_directions(
         if time.monotonic() > deadline:
             break
         products = U @ Z.T
-        linear = np.where(products > 0, convex, 0.0) @ Z - 0.5 * concave @ Z
-        kinks = np.sqrt(
+        linear = np.where(products > 0, convex, slope * convex) @ Z
+        linear += activation.line * concave @ Z
+        smooth = np.sqrt(
             products**2 + (smoothing * np.linalg.norm(U, axis=1, keepdims=True) * lengths) ** 2
         )
-        curvature = 0.5 * concave / np.maximum(kinks, np.maximum(0.5 * concave / _STEEPEST, _TINY))
+        curvature = bends / np.maximum(smooth, np.maximum(bends / _STEEPEST, _TINY))
         for start in range(0, len(U), batch):
             part = slice(start, start + batch)
             quadratic = np.matmul((curvature[part, :, None] * Z).transpose(0, 2, 1), Z) + np.eye(D)
             U[part] = np.linalg.solve(quadratic, linear[part, :, None])[:, :, 0]
         on_sphere = _unit(U)
-        values = signs * weighted_sums(Z, c, on_sphere)
+        values = signs * weighted_sums(Z, c, on_sphere, activation)
         # A step may lead downhill while the smoothing is wide: the best ones are kept.
         better = values > best_values
         best[better], best_values[better] = on_sphere[better], values[better]

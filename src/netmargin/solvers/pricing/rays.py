@@ -5,6 +5,7 @@ term of the sums that are priced.
 import numpy as np
 
 from ...core.matrices import EPS, split_lengths
+from ..neurons.activations import RELU, Activation
 
 PARALLEL = 1e-11
 """Directions closer than this count as one: some ten thousand times the rounding of unit vectors.
@@ -15,7 +16,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class Rays:
-    """The distinct directions among points: relu(u . (a z)) = a relu(u . z) for a > 0."""
+    """The distinct directions among points: phi(u . (a z)) = a^power phi(u . z) for a > 0."""
 
     def __init__(self, Z: np.ndarray, power: int = 1):
         self._power = power
@@ -73,16 +74,36 @@ def find_lines(
     return normals[:count].copy(), line, side, moved
 
 
-def bound_rounding(c: np.ndarray, Z: np.ndarray, power: int = 1) -> float:
-    """The most that float64 can take off a bound of |sum_i c_i relu(u . z_i)^power| over the unit
-    sphere for coefficients c (n,) and points Z (n, D).
+def as_relu_sum(
+    Z: np.ndarray, c: np.ndarray, activation: Activation
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points and coefficients for which sum_i c_i relu(u . z_i) is the sum of c_i phi(u . z_i), phi
+    of power 1, up to rounding (`bound_rounding`).
+
+    phi(t) = (1 - slope) relu(t) + slope t, and all linear terms together are relu(t) - relu(-t) of
+    one more point.
+    """
+    if activation.slope == 0:
+        return Z, c
+    length, direction = split_lengths(activation.slope * (c @ Z)[None])
+    return (
+        np.concatenate([Z, direction, -direction]),
+        np.concatenate([(1 - activation.slope) * c, length, -length]),
+    )
+
+
+def bound_rounding(c: np.ndarray, Z: np.ndarray, activation: Activation = RELU) -> float:
+    """The most that float64 can take off a bound of |sum_i c_i phi(u . z_i)| over the unit sphere
+    for coefficients c (n,) and points Z (n, D).
 
     Each of about n + D operations on the sum is off by at most half an ulp of its absolute terms,
     |c_i| |z_i|^power. So is every coefficient, by up to n ulps where points on one ray are merged,
     and every point, by up to D + 8 ulps of its length: inputs that were divided by a length,
     coordinates in an orthonormal basis. What falls below the normal range of float64 is lost, once
-    for each product.
+    for each product. The linear part of phi, |slope| times the size, counts four times: its sum is
+    rounded, has two terms (`as_relu_sum`), and is taken off the others.
     """
     n, D = Z.shape
-    size = float(np.abs(c) @ split_lengths(Z)[0] ** power)
+    size = float(np.abs(c) @ split_lengths(Z)[0] ** activation.power)
+    size *= 1 + 4 * abs(activation.slope)
     return 4 * (n + D + 32) * EPS * size + n * D * _TINY

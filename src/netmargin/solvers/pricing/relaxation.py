@@ -1,9 +1,11 @@
-"""A proved upper bound of |sum_i c_i relu(u . z_i)^power| over the unit sphere in any dimension;
+"""A proved upper bound of |sum_i c_i phi(u . z_i)| over the unit sphere in any dimension;
 loose, but cheap and valid.
 """
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+
+from ..neurons.activations import RELU, Activation
 
 _TEMPERATURES = 12
 """Values of tau that are tried, over a factor of 30 around the natural scale: valid each, and the
@@ -15,29 +17,30 @@ _TINY = 1e-300
 """Keeps scales of 0 from dividing by 0."""
 
 
-def bound_by_relaxation(Z: np.ndarray, c: np.ndarray, power: int = 1) -> float:
-    """Bound |sum_i c_i relu(u . z_i)^power| over unit u; for power 2, by the terms of either sign.
+def bound_by_relaxation(Z: np.ndarray, c: np.ndarray, activation: Activation = RELU) -> float:
+    """Bound |sum_i c_i phi(u . z_i)| over unit u; for squared ReLU, by the terms of either sign.
 
-    With relu(t) = (t + |t|)/2, the positive c are bounded by Cauchy-Schwarz, sum c |t_i| <= (C /
-    tau + tau sum c t_i^2)/2 for every tau > 0 with C = sum c, and the negative ones by |t| >= t^2 /
-    |z|. What remains is a quadratic form over the ball, whose maximum is bounded by its Lagrangian
-    dual at any multiplier; tau and the multiplier are only optimized, never trusted.
+    With phi(t) = line t + kink |t| / 2, the positive c are bounded by Cauchy-Schwarz, sum c |t_i|
+    <= (C / tau + tau sum c t_i^2)/2 for every tau > 0 with C = sum c, and the negative ones by |t|
+    >= t^2 / |z|. What remains is a quadratic form over the ball, whose maximum is bounded by its
+    Lagrangian dual at any multiplier; tau and the multiplier are only optimized, never trusted.
     """
-    if power == 2:
+    if activation.power == 2:
         forms = np.stack([(Z.T * np.maximum(sign * c, 0.0)) @ Z for sign in (1, -1)])
         return float(np.linalg.eigvalsh(forms)[:, -1].max()) * (1 + _RELATIVE_ROUNDING)
-    return max(_bound_one_side(Z, c), _bound_one_side(Z, -c), 0.0)
+    kinks, linear = activation.kink * c, activation.line * (c @ Z)
+    return max(_bound_one_side(Z, kinks, linear), _bound_one_side(Z, -kinks, -linear), 0.0)
 
 
-def _bound_one_side(Z: np.ndarray, c: np.ndarray) -> float:
-    """An upper bound of sum_i c_i relu(u . z_i) over the unit ball."""
+def _bound_one_side(Z: np.ndarray, c: np.ndarray, linear: np.ndarray) -> float:
+    """An upper bound of linear . u + sum_i c_i |u . z_i| / 2 over the unit ball."""
     positive, negative = np.maximum(c, 0.0), np.maximum(-c, 0.0)
     total = positive.sum()
-    if total == 0:
-        return 0.0
     norms = np.linalg.norm(Z, axis=1)
     shrink = np.divide(negative, norms, out=np.zeros_like(norms), where=norms > 0)
-    plus, minus, linear = (Z.T * positive) @ Z, (Z.T * shrink) @ Z, 0.5 * (c @ Z)
+    plus, minus = (Z.T * positive) @ Z, (Z.T * shrink) @ Z
+    if total == 0:
+        return _bound_on_ball(-0.5 * minus, linear)
     # Any tau is valid. The natural scale makes both terms of Cauchy-Schwarz equal.
     scale = np.sqrt(total / max(np.linalg.norm(plus, 2), _TINY))
     return min(

@@ -57,12 +57,20 @@ class Outcome(Enum):
 
 
 class TargetTree:
-    """The search for both signs of the sum over points X (n, D) with coefficients c (n,). Where it
-    ends PROVED, `upper_bound` is the target, or the largest bound of a leaf above it; where
-    REFUTED, the sum exceeds the target at the unit vector `neuron` (D,).
+    """The search for both signs of the sum over points X (n, D) with coefficients c (n,), which is
+    off by at most `lost`. Where it ends PROVED, `upper_bound` is the target, or the largest bound
+    of a leaf above it; where REFUTED, the sum exceeds the target at the unit vector `neuron` (D,).
     """
 
-    def __init__(self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1):
+    def __init__(
+        self,
+        X: np.ndarray,
+        c: np.ndarray,
+        target: float,
+        threads: int = 1,
+        *,
+        lost: float = 0.0,
+    ):
         lengths, units = split_lengths(X)
         sizes = lengths * np.abs(c)
         used = sizes > _NOTHING * sizes.max(initial=0.0)
@@ -73,8 +81,8 @@ class TargetTree:
         # is squared is within float64.
         powers, unit = floor_to_powers(lengths[used]), floor_to_powers(sizes.max(initial=0.0))
         X, c = X[used] / powers[:, None] @ self._rows.T, c[used] * powers / unit
-        self._unit, self._left_out = float(unit), float(sizes[~used].sum())
-        self.upper_bound, self._threads = target, threads
+        self._unit, self._left_out = float(unit), float(sizes[~used].sum()) + lost
+        self.upper_bound, self._threads = max(target, self._left_out), threads
         target = max(target - self._left_out, 0.0) / self._unit
         self._sides = [_Side(X, sign * c, target) for sign in (1.0, -1.0) if (sign * c > 0).any()]
         self._empty_share = 1 - 0.5 * len(self._sides)
