@@ -316,7 +316,7 @@ ROWS = {
     ),
     "linear_max_margin, l1": Row(
         hard(solvers.linear_max_margin, norm="l1"),
-        interrupted=("netmargin.solvers.columns.simplex.Simplex.run",),
+        interrupted=("netmargin.solvers.simplex.Simplex.run",),
         attains=of_unit_weights(1),
         proof=lambda s, X, y: float(np.abs(y * s.dual @ X).max()),
         rotates=False,

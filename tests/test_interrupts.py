@@ -29,7 +29,7 @@ from netmargin.core.interrupts import Termination, run_apart
 from netmargin.papers import chizat_bach, two_homogeneity, wei_2018
 from netmargin.papers.ledger.verification import verify
 from netmargin.result import Status
-from netmargin.solvers.columns.simplex import Simplex
+from netmargin.solvers.simplex import Simplex
 from tests.docs_blocks import ROOT
 
 X = np.array([[2.0, 1.0], [-1.0, -2.0], [1.5, -0.2], [0.3, -2.0], [-2.0, 0.4], [0.6, 2.0]])

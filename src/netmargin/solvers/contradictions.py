@@ -11,7 +11,6 @@ from ..core.matrices import SolverData
 from ..core.saved_records import Record
 from .extended import multiply_exactly
 from .hull import find_contradiction
-from .neurons.activations import ABSOLUTE, LINEAR, Activation
 
 ENTRY_ROUNDING = 2.0**-52
 """What the entries K_ij of a kernel matrix are taken to be rounded by, relative to the root of K_ii
@@ -76,12 +75,12 @@ class Contradictions(Record):
         return cls(pairs, zeros, weights, relation, opposites)
 
     @classmethod
-    def of_neurons(cls, data: SolverData, activation: Activation, *, bias: bool) -> Self:
-        """Find all that keep sums of neurons, of power 2 some, from separating the samples."""
-        found = cls.among(fold(data, activation), bias=bias, relu=bool(activation.kink))
-        if activation == ABSOLUTE:
+    def of_neurons(cls, data: SolverData, slope: float, *, bias: bool) -> Self:
+        """Find all that keep sums of neurons with this slope below 0 from separating them."""
+        found = cls.among(fold(data, slope), bias=bias, relu=slope != 1)
+        if slope == -1:
             return replace(found, relation=found.relation.removeprefix("positive "))
-        if activation == LINEAR and found.weights is None:
+        if slope == 1 and found.weights is None:
             return replace(found, weights=find_contradiction(data.y[:, None] * data.Z))
         return found
 
@@ -137,11 +136,11 @@ class Contradictions(Record):
         return f"{reason} {remedy}"
 
 
-def fold(data: SolverData, activation: Activation) -> SolverData:
-    """The same samples; for absolute values, x in place of -x, which has the same features, where
-    its largest coordinate is positive.
+def fold(data: SolverData, slope: float) -> SolverData:
+    """The same samples; for absolute values, of slope -1, x in place of -x, which has the same
+    features, where its largest coordinate is positive.
     """
-    if activation != ABSOLUTE:
+    if slope != -1:
         return data
     tops = np.take_along_axis(data.Z, np.abs(data.Z).argmax(1)[:, None], 1)
     return SolverData(np.where(tops < 0, -data.Z, data.Z), data.y)

@@ -119,7 +119,9 @@ def f1_max_margin(
     warn_of_size(len(data), "The variation norm problem")
     if phi.power == 2:
         data.require_squares()
-    contradictions = Contradictions.of_neurons(data, phi, bias=bias)
+        contradictions = Contradictions.among(data, bias=bias)
+    else:
+        contradictions = Contradictions.of_neurons(data, phi.slope, bias=bias)
     # Contradictions are a proof at once, where a search can take for ever.
     if contradictions.weights is not None:
         dual = contradictions.weights

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..core.matrices import EPS
-from .columns.simplex import Simplex
 from .extended import multiply_extended
+from .simplex import Simplex
 
 _SUPPORTS = (1e-8, 1e-5, 1e-3, 0.0)
 """Parts of the largest weight from which a weight counts as one: solvers leave dust."""

@@ -7,7 +7,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from .simplex import PRIMAL, Simplex
+from ..simplex import PRIMAL, Simplex
 
 _ITERATIONS_PER_ROW, _OF_EQUALITIES = 10, (20, 100)
 """Limit of iterations, for equalities per row and added to it: rounds take a few per row, but on

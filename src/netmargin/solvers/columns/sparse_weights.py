@@ -13,7 +13,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from .simplex import Simplex
+from ..simplex import Simplex
 
 _FIRST_SMALL, _SMALL = 0.3, 0.1
 """What is small, in units of the mean weight: at first, when the weights are those of the optimum,

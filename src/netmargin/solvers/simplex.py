@@ -8,7 +8,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from ...core.interrupts import run_apart
+from ..core.interrupts import run_apart
 
 PRIMAL = {
     "simplex_strategy": 4,
