@@ -327,10 +327,16 @@ def solving() -> list[EntryPoint]:
         entry("solvers.ntk_max_margin", "r_w r_u bias", **timed),
         entry("solvers.narrow_max_margin", "bias", **few, width=1),
         entry("solvers.min_norm_interpolation", f"norm {searched}", **timed),
-        entry("estimators.VariationNormClassifier", "bias random_state C", through=fitted, **slow),
+        entry(
+            "estimators.VariationNormClassifier",
+            "bias random_state C pricing",
+            through=fitted,
+            **slow,
+            loss="hinge",
+        ),
         entry(
             "estimators.VariationNormRegressor",
-            "bias random_state",
+            "bias random_state pricing",
             through=fitted,
             **slow,
             alpha=0.1,

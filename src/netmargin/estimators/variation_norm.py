@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.linalg import norm
 from sklearn.utils import check_random_state
 
 from ..core.arguments import check_choice, check_flag
@@ -54,8 +55,8 @@ class SparseNets:
 
     def _choose_start(self: Any, before: list | None, inputs: int, outputs: int):
         """The net of the last fit, for a warm start, if it has as many inputs and outputs."""
-        net = before[0] if before and check_flag("warm_start", self.warm_start) else None
-        sizes = inputs + bool(self.bias), outputs
+        sizes = inputs + check_flag("bias", self.bias), outputs
+        net = before[0] if check_flag("warm_start", self.warm_start) and before else None
         fits = (
             isinstance(net, TwoLayerFit) and (net.neurons.shape[1], net.outputs.shape[1]) == sizes
         )
@@ -66,7 +67,8 @@ def measure_inputs(X: np.ndarray, weights: np.ndarray, bias: bool) -> float:
     """The root of sum_n weights_n |x~_n|^2 over inputs X (n, d), their biases included: what
     neurons of length 1 get out of labels that are tossed with a coin grows like it.
     """
-    return float(np.sqrt(weights @ ((X**2).sum(1) + bias))) or 1.0
+    size = norm(np.sqrt(weights)[:, None] * X)  # of scipy, which squares without overflow
+    return float(np.hypot(size, bias * np.sqrt(weights.sum()))) or 1.0
 
 
 class VariationNormClassifier(SparseNets, MaxMarginClassifier):
@@ -160,7 +162,7 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
         loss = check_choice("loss", self.loss, ("squared_hinge", "hinge", "logistic"))
         pricing = check_choice("pricing", self.pricing, ("local", "auto", "complete"))
         weights = np.ones(len(X)) if hard else caps / self.C
-        cost = 1.0 if hard else self.C / measure_inputs(X, weights, bool(self.bias))
+        cost = 1.0 if hard else self.C / measure_inputs(X, weights, check_flag("bias", self.bias))
         if pricing == "local":
             outputs = len(np.unique(index))
             options["start"] = self._choose_start(
