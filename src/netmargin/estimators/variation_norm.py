@@ -82,7 +82,7 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
 
     Parameters
     ----------
-    C : float or None, default 5.0
+    C : float or None, default 10.0
         Cost of the losses, > 0, in units of (sum_n |x~_n|^2)^(-1/2) over the samples x~ = (x, 1):
         so neither the size of the features nor the number of samples changes which C is good. None
         for a hard margin.
@@ -90,9 +90,9 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
         What C is the cost of, as in `solvers.fit_two_layer_net`.
     bias, class_weight : optional
         As of `ReLUKernelClassifier`.
-    tol : float, default 1e-2
+    tol : float, default 5e-2
         Relative gap up to which the search goes on: that which local search believes in, or with
-        `pricing` that of the proved bracket.
+        `pricing` that of the proved bracket. Below 5e-2 predictions hardly move.
     time_limit : float, optional
         Seconds after which `fit` ends with the best net so far and a warning. No limit by default.
     warm_start : bool, default False
@@ -135,11 +135,11 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     def __init__(
         self,
         *,
-        C=5.0,
+        C=10.0,
         loss="squared_hinge",
         bias=True,
         class_weight=None,
-        tol=1e-2,
+        tol=5e-2,
         time_limit=None,
         warm_start=False,
         pricing="local",

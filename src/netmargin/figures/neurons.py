@@ -122,6 +122,6 @@ def _draw_rows(outputs: np.ndarray, units: np.ndarray, labels: list[str], head: 
     image = cells.imshow(units, cmap="PuOr", vmin=-largest, vmax=largest, aspect="auto")
     cells.set(ylim=(len(rows) - 0.5, -0.5), yticks=[])
     cells.set_xticks(np.arange(len(labels)), labels, rotation=90, fontsize=8)
-    drawn.colorbar(image, ax=cells, label="weight of the feature")
+    drawn.colorbar(image, ax=cells, label="weight")
     drawn.suptitle(head, fontsize=10)
     return drawn
