@@ -31,7 +31,9 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         so that units of targets do not matter.
     fit_intercept : bool, default True
         Whether the mean of y is taken off first, at no price.
-    bias, tol, time_limit, warm_start, pricing, random_state, verbose : optional
+    tol : float, default 1e-2
+        Relative gap up to which the search goes on, as of `VariationNormClassifier`.
+    bias, time_limit, warm_start, pricing, random_state, verbose : optional
         As of `VariationNormClassifier`; `pricing` proves nets of one target.
 
     Attributes
