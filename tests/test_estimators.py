@@ -289,7 +289,7 @@ def test_a_proof_of_the_variation_norm_is_had_on_request_for_two_classes():
     assert local.solutions_[0].lower_bound <= upper
     for refused in ({"loss": "squared_hinge"}, {"loss": "hinge", "y": np.arange(30) % 3}):
         labels = refused.pop("y", y)
-        with pytest.raises(nm.ArgumentError, match="proves nets of two classes"):
+        with pytest.raises(nm.ArgumentError, match="proves two classes with loss='hinge'"):
             VariationNormClassifier(pricing="auto", **refused).fit(X, labels)
     with pytest.raises(nm.ArgumentError, match="squared_hinge"):
         VariationNormClassifier(loss="squared-hinge").fit(X, y)

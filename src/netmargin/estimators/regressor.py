@@ -5,11 +5,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.arguments import check_choice, check_flag, check_number
+from ..core.arguments import check_flag, check_number
 from ..core.caller import warn_caller
 from ..core.deadline import Deadline
 from ..core.matrices import check_sample_weight
-from ..errors import ArgumentError, DataError, Interrupted
+from ..errors import DataError, Interrupted
 from ..result import Status
 from ..solvers import fit_two_layer_net, min_norm_interpolation
 from ..solvers.regularized import f1_squared
@@ -117,41 +117,30 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
                 "No function takes these values: equal inputs have different values. Pass an alpha"
                 " above 0."
             )
-        self.solutions_ = [net]
-        self.gap_ = net.gap
-        self._single = y.ndim == 1
-        self._warn()
-        return self
-
-    def _solve(self, X, targets, weights, alpha, options, before):
-        """The net of targets (n, k) of mean square 1 with weights (n,), or through all of them."""
-        pricing = check_choice("pricing", self.pricing, ("local", "auto", "complete"))
-        if pricing == "local":
-            options["start"] = self._choose_start(before, X.shape[1], targets.shape[1])
-            if alpha == 0:
-                return fit_two_layer_net(X, targets, loss="equality", **options)
-            options |= {"C": 1 / (alpha * weights.sum()), "sample_weight": weights}
-            return fit_two_layer_net(X, targets, loss="squared", **options)
-        if targets.shape[1] > 1:
-            raise ArgumentError(
-                f"pricing={pricing!r} proves nets of one target: fit targets one by one, or pass"
-                " pricing='local'."
-            )
-        options["pricing"] = pricing
-        if alpha == 0:
-            return min_norm_interpolation(X, targets[:, 0], norm="l1", **options)
-        return f1_squared(X, targets[:, 0], regularization=alpha, sample_weight=weights, **options)
-
-    def _warn(self) -> None:
-        """Warn of searches that ended early."""
         for status, remedy in (
             (Status.TIME_LIMIT, "The time limit ended the search: raise time_limit."),
             (Status.NOT_REACHED, "No net through all points was found: pass an alpha above 0."),
         ):
-            if any(s.status is status for s in self.solutions_):
+            if net.status is status:
                 warn_caller(
                     f"{remedy} Predictions are those of the best net so far.", ConvergenceWarning
                 )
+        self.solutions_, self.gap_, self._single = [net], net.gap, y.ndim == 1
+        return self
+
+    def _solve(self, X, targets, weights, alpha, options, before):
+        """The net of targets (n, k) of mean square 1 with weights (n,), or through all of them."""
+        if proof := self._prove(targets.shape[1] == 1, "nets of one target"):
+            options |= proof
+            if alpha == 0:
+                return min_norm_interpolation(X, targets[:, 0], **options)
+            price = {"regularization": alpha, "sample_weight": weights}
+            return f1_squared(X, targets[:, 0], **price, **options)
+        options["start"] = self._choose_start(before, X.shape[1], targets.shape[1])
+        if alpha == 0:
+            return fit_two_layer_net(X, targets, loss="equality", **options)
+        options |= {"C": 1 / (alpha * weights.sum()), "sample_weight": weights}
+        return fit_two_layer_net(X, targets, loss="squared", **options)
 
     def predict(self, X) -> np.ndarray:
         """Values (N,) or (N, k) of inputs X (N, d)."""

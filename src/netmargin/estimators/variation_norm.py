@@ -53,10 +53,17 @@ class SparseNets:
             "progress": self.verbose,
         }
 
+    def _prove(self: Any, possible: bool, what: str) -> dict[str, Any]:
+        """The option of a solver that proves nets, none for local search alone."""
+        pricing = check_choice("pricing", self.pricing, ("local", "auto", "complete"))
+        if pricing != "local" and not possible:
+            raise ArgumentError(f"pricing={pricing!r} proves {what} only: pass pricing='local'.")
+        return {} if pricing == "local" else {"pricing": pricing}
+
     def _choose_start(self: Any, before: list | None, inputs: int, outputs: int):
         """The net of the last fit, for a warm start, if it has as many inputs and outputs."""
-        sizes = inputs + check_flag("bias", self.bias), outputs
         net = before[0] if check_flag("warm_start", self.warm_start) and before else None
+        sizes = inputs + check_flag("bias", self.bias), outputs
         fits = (
             isinstance(net, TwoLayerFit) and (net.neurons.shape[1], net.outputs.shape[1]) == sizes
         )
@@ -160,27 +167,17 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     def _solve(self, X, index, caps, tol, deadline, before):
         options, hard = self._read_options(deadline), caps is None
         loss = check_choice("loss", self.loss, ("squared_hinge", "hinge", "logistic"))
-        pricing = check_choice("pricing", self.pricing, ("local", "auto", "complete"))
         weights = np.ones(len(X)) if hard else caps / self.C
         cost = 1.0 if hard else self.C / measure_inputs(X, weights, check_flag("bias", self.bias))
-        if pricing == "local":
-            outputs = len(np.unique(index))
-            options["start"] = self._choose_start(
-                before, X.shape[1], 1 if outputs == 2 else outputs
-            )
-            loss = "hard_margin" if hard else loss
-            return [
-                fit_two_layer_net(X, index, loss=loss, C=cost, sample_weight=weights, **options)
-            ]
-        if len(self.classes_) > 2 or not (hard or loss == "hinge"):
-            raise ArgumentError(
-                f"pricing={pricing!r} proves nets of two classes, with loss='hinge' or C=None: pass"
-                " these, or pricing='local'."
-            )
-        options |= {"pricing": pricing, "y": np.where(index == 1, 1.0, -1.0)}
-        if hard:
-            return [f1_max_margin(X, **options)]
-        return [f1_soft_margin(X, C=cost, sample_weight=weights, **options)]
+        classes = len(np.unique(index))
+        possible = len(self.classes_) == 2 and (hard or loss == "hinge")
+        if proof := self._prove(possible, "two classes with loss='hinge' or C=None"):
+            if hard:
+                return [f1_max_margin(X, index, **options, **proof)]
+            return [f1_soft_margin(X, index, C=cost, sample_weight=weights, **options, **proof)]
+        options["start"] = self._choose_start(before, X.shape[1], classes if classes > 2 else 1)
+        options |= {"loss": "hard_margin" if hard else loss, "C": cost}
+        return [fit_two_layer_net(X, index, sample_weight=weights, **options)]
 
     def _read_gap(self, solution):
         return solution.local_gap if isinstance(solution, TwoLayerFit) else solution.gap
