@@ -613,6 +613,23 @@ def test_denormals_are_flushed_only_while_training(digits):
     assert (tiny * 1.0).item() > 0
 
 
+def test_no_reported_margin_takes_a_denormal_number_for_0():
+    X = torch.tensor([[2.0, 1.0], [-1.0, -2.0], [2e-310, 1e-310]], dtype=torch.float64)
+    data, net = (X, torch.tensor([1, -1, 1])), fresh((2, 1), bias="none")
+    torch.nn.init.ones_(net[0].weight)
+    history = nm.train(net, data, until=nm.Epochs(1), progress=False)
+    assert history.rows[-1]["q_min"] == nm.measure(net, data).q_min > 0
+    ascent = nm.maximize_margin(net, data, iterations=5, progress=False)
+    assert ascent.report.q_min == nm.measure(net, data).q_min > 0
+    assert "no certificate: The inputs are too small" in ascent.message
+    options = {"lambdas": [0.01], "starts": 1, "iterations": 5, "progress": False}
+    path = nm.regularization_path(lambda: fresh((2, 1), bias="none"), data, **options)
+    net.load_state_dict(path.states[0.01])
+    assert path.rows[-1]["q_min"] == nm.measure(net, data).q_min > 0
+    options = {"width": 20, "steps": 10, "bias": False, "progress": False}
+    assert nm.twolayer.train_both_layers(*data, **options).margins[-1] > 0
+
+
 class Gone:
     """A stream whose reader has gone."""
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..core.arguments import check_count, check_flag, check_number, check_numbers
-from ..core.denormals import flush_denormals
 from ..core.progress import Progress
-from ..errors import ModelError, NotSeparatedError
+from ..errors import DataError, ModelError, NotSeparatedError
 from ..kkt import KKTCertificate, certify
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
@@ -153,7 +152,7 @@ def maximize_margin(
         )
     x, _ = next(batches(samples, len(samples), model))
     require_differentiable(model, x)
-    with fitting_threads(work_of(model, x)), flush_denormals():
+    with fitting_threads(work_of(model, x)):
         homogeneity = measure(model, samples, statistics="fixed").homogeneity
         homogeneity.require_order(model)
         separating, status = _separate(model, samples, progress)
@@ -188,7 +187,7 @@ def maximize_margin(
         try:
             found.certificate = certify(model, samples, radius=radius, progress=progress)
             found.status = found.certificate.status
-        except ModelError as error:
+        except (ModelError, DataError) as error:
             found.message += f"; no certificate: {error}"
         except KeyboardInterrupt:
             found.status = Status.INTERRUPTED

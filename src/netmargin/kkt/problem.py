@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from ..core.logspace import scaled_ratio
 from ..errors import DataError, NotHomogeneousError, NotSeparatedError
 from ..homogeneity import Homogeneity, Kind
 from ..losses import Loss
@@ -87,7 +88,7 @@ class Problem:
                     factor = math.sqrt(float(k)) / length
                     log_q += float(k) * math.log(factor)
                     point |= {n: point[n] * factor for n in members[name]}
-        factor = math.exp(-log_q / self.order)
+        factor = scaled_ratio(1.0, log_q / self.order)
         point = {n: p * factor if n in counted else p for n, p in point.items()}
         self.constraints.move_to(point)
         self.target = {n: p if n in counted else torch.zeros_like(p) for n, p in point.items()}

@@ -9,7 +9,6 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 
 from ..core.arguments import check_count, check_flag, check_instance, check_numbers, check_seed
-from ..core.denormals import flush_denormals
 from ..core.progress import Progress
 from ..errors import ArgumentError
 from ..nets.threads import fitting_threads
@@ -66,11 +65,8 @@ def follow_path(
             torch.manual_seed(seed + start)
             runs.append(make(_call_make_model(make_model)))
     path = RegularizationPath()
-    with (
-        fitting_threads(runs[0].scored.work),
-        flush_denormals(),
-        Progress(shown, "regularization path") as display,
-    ):
+    work = runs[0].scored.work
+    with fitting_threads(work), Progress(shown, "regularization path") as display:
         try:
             for index, value in enumerate(ordered):
                 log_lambda = math.log(value)

@@ -16,7 +16,6 @@ from ..core.arguments import (
     check_path,
     check_seed,
 )
-from ..core.denormals import flush_denormals
 from ..core.generators import own_randomness
 from ..core.interrupts import Termination
 from ..core.progress import Progress
@@ -173,7 +172,6 @@ def train(
         Termination(files is not None) as termination,
         ExitStack() as threads,
         own_randomness(seed),
-        flush_denormals(),
         Progress(progress, type(model).__name__) as display,
     ):
         run = Run(model, data, rate, chosen, batch_size, files)

@@ -12,6 +12,7 @@ from torch import nn
 
 from ..core import logspace
 from ..core.caller import warn_caller
+from ..core.denormals import flush_denormals
 from ..core.memory import advise_on_memory
 from ..errors import DataError, DivergenceError, NonFiniteOutputError, OutOfMemoryError
 from ..homogeneity import Homogeneity, analyse
@@ -157,7 +158,8 @@ class Run:
         step = partial(descend, rate=rate, shrinkage=self.lr.shrinkage)
         # A net in training mode keeps parts that its owner set to evaluation, such as a frozen
         # BatchNorm.
-        with nullcontext() if self.model.training else in_mode(self.model, training=True):
+        mode = nullcontext() if self.model.training else in_mode(self.model, training=True)
+        with mode, flush_denormals():
             self._call_on_batches(step, shuffle=True)
 
     def _find_polyak_step(self) -> float:

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from ..core.arguments import check_count, check_flag, check_number, check_seed
-from ..core.denormals import flush_denormals
 from ..core.matrices import SolverData
 from ..core.progress import Progress
 from ..errors import ArgumentError
@@ -194,7 +193,7 @@ def _train(
     rows, status = [_list_measurements(runs)], Status.FINISHED
     # Runs of one group step together, but a step of a small one among many is still small.
     work = sum(len(run.data.Z) * run.a.size for run in runs)
-    with fitting_threads(work), flush_denormals(), Progress(progress, "both layers") as display:
+    with fitting_threads(work), Progress(progress, "both layers") as display:
         # Shallow copies are a way back: runs get new arrays, and never write into old ones.
         before = [replace(run) for run in runs]
         try:

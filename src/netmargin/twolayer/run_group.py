@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.denormals import flush_denormals
 from ..core.matrices import SolverData
 from ..errors import DivergenceError
 from .run import Run, output_growth
@@ -120,7 +121,7 @@ class RunGroup:
     ) -> None:
         """Take the steps start .. end - 1 with the loaded runs, on their samples or fresh ones."""
         inputs, labels = self._inputs, self._labels
-        with torch.inference_mode():
+        with torch.inference_mode(), flush_denormals():
             self._pulls = torch.zeros(
                 len(self._a), self._labels.shape[-1], dtype=self._dtype, device="cpu"
             )
