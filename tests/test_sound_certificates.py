@@ -302,7 +302,9 @@ def test_a_margin_that_rounding_made_is_none():
         nm.certify(linear_net([0.1, 0.2, 0.3]), data)
 
 
-@pytest.mark.parametrize("sizes", [(1e-200, 1e200), (1e-200, 1e100), (1e-300, 1e-290), (1e-310, 1e-310)])
+@pytest.mark.parametrize(
+    "sizes", [(1e-200, 1e200), (1e-200, 1e100), (1e-300, 1e-290), (1e-310, 1e-310)]
+)
 def test_what_leaves_float64_is_refused(sizes):
     for compute in (nm.certify, nm.tangent_svm):
         with pytest.raises(nm.DataError, match="too small or too large for float64"):
