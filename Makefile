@@ -70,15 +70,16 @@ lint-page: .venv/ready
 	$(BIN)/python -c "from netmargin.page.render import _join_scripts as s; print('(() => {', s(), 'start(); })();', sep='\n')" > runs/page.js
 	npx --yes eslint@9 --config charts/eslint.config.mjs --no-ignore runs/page.js
 
+# What is imported is compiled then: pip would compile 18,000 files, a minute of a core.
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --requirement requirements.lock
+	$(BIN)/pip install --quiet --no-compile --requirement requirements.lock
 	$(BIN)/pip install --quiet --no-deps --editable .
 	touch $@
 
 # What only some tests and pages need has locks of its own; without dependencies, as the locks name them all.
 .venv/%-ready: requirements-%.lock .venv/ready
-	$(BIN)/pip install --quiet --no-deps --requirement $<
+	$(BIN)/pip install --quiet --no-compile --no-deps --requirement $<
 	touch $@
 
 # Tested versions of everything that the set-up installs; to be made before the others are installed.

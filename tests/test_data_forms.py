@@ -6,14 +6,14 @@ from tests.data_forms import FORMS, NUMBERS, compute, describe_difference, draw_
 
 SHARE = 5
 """One in so many forms is tried in the quick run, other ones with each function."""
-SLOW = ("robustness", "regularization_path")
-"""Functions that take a second of a core for each form."""
+MARKS = {"robustness": pytest.mark.slow, "regularization_path": pytest.mark.nightly}
+"""Of functions that take a second of a core for each form."""
 
 
 def cases():
     """Function, net and share of the forms. The harder net, which overwrites its input, comes first."""
     for name in NUMBERS:
-        yield pytest.param(name, True, SHARE, marks=[pytest.mark.slow] * (name in SLOW))
+        yield pytest.param(name, True, SHARE, marks=MARKS.get(name, ()))
         for overwriting in (True, False):
             yield pytest.param(name, overwriting, 1, marks=pytest.mark.nightly)
 

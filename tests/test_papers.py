@@ -38,6 +38,7 @@ def out(tmp_path_factory):
     "chizat-bach/fig2c",
     "chizat-bach/fig2d",
     "lyu-li/fig1",
+    "lyu-li/fig4",
     "lyu-li/fig5",
     "lyu-li/fig6",
     "lyu-li/fig7",
