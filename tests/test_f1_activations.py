@@ -18,6 +18,7 @@ from netmargin.solvers import (
     f1_max_margin,
     f1_soft_margin,
     linear_max_margin,
+    min_norm_interpolation,
 )
 from netmargin.solvers.regularized import f1_squared
 
@@ -73,7 +74,7 @@ def least_norm(Z, y, slope, *, equal=False, cost=np.inf) -> float:
 @pytest.mark.parametrize("D", [2, 3])
 def test_margins_are_those_of_a_cone_program_over_all_patterns(D, slope):
     for seed in range(4):
-        X, y, _ = draw(D, seed)
+        X, y, values = draw(D, seed)
         hard = f1_max_margin(X, y, bias=False, activation=leaky(slope))
         best = 0.5 / least_norm(X, y, slope)
         assert hard.certified
@@ -83,6 +84,10 @@ def test_margins_are_those_of_a_cone_program_over_all_patterns(D, slope):
         soft = f1_soft_margin(X, y, C=1.0, bias=False, activation=leaky(slope))
         assert soft.certified
         assert soft.objective == pytest.approx(least_norm(X, y, slope, cost=1.0), rel=1e-6)
+        through = min_norm_interpolation(X, values, bias=False, activation=leaky(slope))
+        assert through.certified
+        assert through.norm == pytest.approx(least_norm(X, values, slope, equal=True), rel=1e-6)
+        assert through.decision_function(X) == pytest.approx(values, abs=1e-6)
 
 
 @pytest.mark.parametrize("slope", [0.3, -1.0])
@@ -185,6 +190,27 @@ def test_old_files_are_of_relus(tmp_path):
     assert ReLUMeasure(atoms=np.ones((1, 2)), weights=np.ones(1), bias=False).slope == 0.0
 
 
+def test_values_of_opposite_points_bind_functions_by_their_activation():
+    """A leaky ReLU has f(z) - f(-z) linear in z; |u . z| is the same for z and -z."""
+    X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -1.0], [1.0, 1.0], [-2.0, -2.0]])
+    linear, bump = X @ [1.0, -2.0], np.abs(X @ [1.0, 3.0])
+    for slope, y, found in (
+        (0.2, linear + bump, True),
+        (0.2, linear + bump + [0, 0, 0, 0, 1, 0], False),
+        (-1.0, bump, True),
+        (-1.0, linear + bump, False),
+    ):
+        solution = min_norm_interpolation(X, y, bias=False, activation=leaky(slope))
+        assert solution.certified
+        assert (solution.norm < np.inf) == found
+        if found:
+            assert solution.decision_function(X) == pytest.approx(y, abs=1e-6)
+            assert solution.norm == pytest.approx(least_norm(X, y, slope, equal=True), rel=1e-6)
+        else:
+            assert solution.status is Status.NOT_ATTAINABLE
+            assert solution.dual @ y > 0
+
+
 @pytest.mark.parametrize("solve", [f1_max_margin, f1_soft_margin])
 def test_other_activations_are_refused(solve):
     for activation, why in (
@@ -196,3 +222,7 @@ def test_other_activations_are_refused(solve):
             solve([[1.0], [2.0]], [1, -1], activation=activation)
     with pytest.raises(ArgumentError, match="power=2 is for ReLU alone"):
         f1_max_margin([[1.0], [2.0]], [1, -1], power=2, activation="abs")
+    with pytest.raises(ArgumentError, match="lstsq"):
+        min_norm_interpolation([[1.0], [2.0]], [1, -1], activation="linear")
+    with pytest.raises(ArgumentError, match="is for ReLU"):
+        min_norm_interpolation([[1.0], [2.0]], [1, -1], norm="l2", activation="abs")

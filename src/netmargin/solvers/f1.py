@@ -82,9 +82,9 @@ def f1_max_margin(
         2020, Section 2), whose bound is loose above rank 4.
     n_jobs : int, optional
         Threads for proofs, one by default, -1 for all cores: only time depends on them.
-    activation : str or function, default "relu"
-        In place of relu "abs", "linear" or a function of tensors with phi(1) = 1 that is linear on
-        either side of 0, such as `torch.nn.LeakyReLU(0.1)`.
+    activation : str or callable, default "relu"
+        In place of relu "abs", "linear", or a function of tensors that is positively homogeneous
+        and 1 at 1, such as `torch.nn.LeakyReLU(0.1)`.
 
     Returns
     -------

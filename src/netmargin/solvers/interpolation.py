@@ -16,7 +16,7 @@ from ..core.matrices import (
     split_lengths,
     warn_of_size,
 )
-from ..errors import DataError
+from ..errors import ArgumentError, DataError
 from ..kernels import arc_cosine
 from ..result import Bracket, Solution, Status, judge_bracket
 from .attained import attained_residual
@@ -24,10 +24,11 @@ from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
 from .columns.margin_problem import invert
-from .columns.options import Options, read_options
+from .columns.options import Options, read_features, read_options
+from .contradictions import fold
 from .hull import normalize_rows
 from .kernel_interpolation import GOOD, fit_in_kernel, judge_in_kernel
-from .neurons.activations import RELU
+from .neurons.activations import LINEAR, RELU, Activation
 from .solution import ReLUMeasure, build_measure, describe_proof
 
 _REACHED = 1e-7
@@ -121,6 +122,7 @@ def min_norm_interpolation(
     seed: int = 0,
     progress: bool = False,
     n_jobs: int | None = None,
+    activation="relu",
 ) -> MeasureInterpolation | KernelInterpolation:
     """The ReLU function of least norm through the points (x_n, y_n), y real.
 
@@ -137,9 +139,9 @@ def min_norm_interpolation(
         Real values.
     norm : {"l1", "l2"}
         The norm that is minimized.
-    bias, tol, time_limit, pricing, seed, progress, n_jobs
-        As in `f1_max_margin`; those from `time_limit` on are for l1. Rounding limits the gap of l1
-        to about 1e-9, and more where points nearly coincide.
+    bias, tol, time_limit, pricing, seed, progress, n_jobs, activation
+        As in `f1_max_margin`, but for "linear"; those from `time_limit` on are for l1. Rounding
+        limits the gap of l1 to about 1e-9, and more where points nearly coincide.
 
     Returns
     -------
@@ -153,7 +155,7 @@ def min_norm_interpolation(
     DataError
         For NaN, wrong shapes, or values beyond float64.
     ArgumentError
-        For norm, tol, time_limit, pricing or a flag out of range.
+        For norm, tol, time_limit, pricing, a flag or an activation out of range.
 
     Examples
     --------
@@ -168,16 +170,27 @@ def min_norm_interpolation(
     check_choice("norm", norm, ("l1", "l2"))
     options = read_options(tol, time_limit, pricing, seed, n_jobs)
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
-    data = regression_data(X, y, bias=bias)
+    phi = read_features(activation)
+    if phi == LINEAR:
+        raise ArgumentError("Linear functions of least norm are those of numpy.linalg.lstsq(X, y).")
+    if phi != RELU and norm == "l2":
+        raise ArgumentError('norm="l2" is for ReLU, whose kernel it is. Leave out activation.')
+    data = fold(regression_data(X, y, bias=bias), phi.slope)
     warn_of_size(len(data), "Interpolation")
     targets = find_targets(data)
     if norm == "l2":
         return _least_kernel_norm(data, targets, options.tol, bias, started)
-    return _least_variation_norm(data, targets, options, bias, progress, started)
+    return _least_variation_norm(data, targets, options, phi, bias, progress, started)
 
 
 def _least_variation_norm(
-    data: SolverData, targets: Targets, options: Options, bias: bool, progress: bool, started: float
+    data: SolverData,
+    targets: Targets,
+    options: Options,
+    phi: Activation,
+    bias: bool,
+    progress: bool,
+    started: float,
 ) -> MeasureInterpolation:
     """Solve for l1: rays by column generation, then a measure that is judged anew."""
     y, height = data.y, float(np.abs(data.y).max())
@@ -191,7 +204,7 @@ def _least_variation_norm(
         scale = float(np.abs(targets.values).max(initial=0.0))
         if not _LEAST_SCALE < scale < np.inf:
             raise DataError(_BEYOND)
-        problem = LeastNormProblem(targets.directions, targets.values / scale, options)
+        problem = LeastNormProblem(targets.directions, targets.values / scale, options, phi)
         ended = generate_columns(
             problem,
             progress=progress,
@@ -216,7 +229,7 @@ def _least_variation_norm(
                 ended = Status.INTERRUPTED
         dual[targets.kept] = problem.dual / problem.upper / split_lengths(data.Z[targets.kept])[0]
         proof = problem.proof
-    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), RELU)
+    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), phi)
     residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
     upper = upper if targets.exact else np.inf
@@ -228,6 +241,7 @@ def _least_variation_norm(
         atoms=measure.atoms,
         weights=measure.weights,
         bias=bias,
+        slope=phi.slope,
         lower_bound_from=describe_proof(dual, proof),
     )
 

@@ -1,8 +1,9 @@
-"""Whether any ReLU function takes given values, and which samples matter for that.
+"""Whether any function of neurons with a kink takes given values, and which samples matter for it.
 
-relu(u . (a z)) = a relu(u . z) for a > 0, so f(a z) = a f(z): samples on one ray ask for one
-number, f of its unit vector. relu(t) - relu(-t) = t, so f(z) - f(-z) is linear in z. Nothing else
-binds f: without such conflicts some function takes the values, however large its norm.
+phi(u . (a z)) = a phi(u . z) for a > 0, so f(a z) = a f(z): samples on one ray ask for one number,
+f of its unit vector. phi(t) - phi(-t) = (1 + slope) t, so f(z) - f(-z) is linear in z; for absolute
+values it is 0, and z and -z are taken for one (`contradictions.fold`). Nothing else binds f:
+without such conflicts some function takes the values, however large its norm.
 """
 
 import math

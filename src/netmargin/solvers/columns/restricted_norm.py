@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from ...core.matrices import EPS
+from ..neurons.activations import RELU, Activation
 from .master import Constraints
 from .restricted_problem import RestrictedProblem
 
@@ -47,9 +48,9 @@ class RestrictedNorm(RestrictedProblem):
 
     smallest = 1e-14  # of samples 1e-12 apart the norm is 1e12, and larger ones are not reached
 
-    def __init__(self, Z: np.ndarray, target: np.ndarray):
+    def __init__(self, Z: np.ndarray, target: np.ndarray, activation: Activation = RELU):
         rows = Constraints(np.ones(len(Z)), target, equal=True)
-        super().__init__(Z, rows, slack_cost=_FIRST_SLACK_COST)
+        super().__init__(Z, rows, activation, slack_cost=_FIRST_SLACK_COST)
         self._has_slack = True
 
     @property
@@ -124,10 +125,11 @@ class RestrictedNorm(RestrictedProblem):
         lengths = np.linalg.norm(bent, axis=1, keepdims=True)
         bent = np.divide(bent, lengths, out=np.zeros_like(bent), where=lengths > 0)
         U = np.concatenate([self.U, bent, -bent])
-        U = U[qr(np.maximum(rows @ U.T, 0.0), mode="r", pivoting=True)[1][:n]]
-        A, one = np.maximum(rows @ U.T, 0.0), np.eye(n)
+        feature, largest = self.activation.feature, self.activation.largest
+        U = U[qr(feature(rows @ U.T), mode="r", pivoting=True)[1][:n]]
+        A, one = feature(rows @ U.T), np.eye(n)
         X = np.linalg.pinv(A)
-        sizes = (np.abs(rows) @ np.abs(U).T + _UNDERFLOW) @ np.abs(X)
+        sizes = largest * (np.abs(rows) @ np.abs(U).T + _UNDERFLOW) @ np.abs(X)
         # A sum of D products is known to D + 2 ulps of its terms, and one of n such to n + 2 more;
         # what is computed from them to far less than the factor 2.
         defect = 2 * float((np.abs(A @ X - one) + (n + D + 8) * EPS * (sizes + one)).sum(0).max())
@@ -135,12 +137,13 @@ class RestrictedNorm(RestrictedProblem):
             return np.inf
         neurons, alphas = self.function
         U, weights = np.concatenate([neurons, U]), np.concatenate([alphas, np.zeros(n)])
-        features = np.maximum(rows.astype(dtype) @ U.astype(dtype).T, 0.0)
+        features = feature(rows.astype(dtype) @ U.astype(dtype).T)
         missed = values - features @ weights.astype(dtype)
         for _ in range(_CORRECTIONS):
             weights[-n:] += X @ missed.astype(float)
             missed = values - features @ weights.astype(dtype)
-        sizes = (np.abs(rows) @ np.abs(U).T + _UNDERFLOW) @ np.abs(weights) + np.abs(values)
+        sizes = largest * (np.abs(rows) @ np.abs(U).T + _UNDERFLOW) @ np.abs(weights)
+        sizes += np.abs(values)
         rest = np.abs(missed) + (len(U) + D + 8) * np.finfo(dtype).eps * sizes + hidden
         norm = np.abs(weights).sum() + np.abs(X).sum(0).max() * rest.sum() / (1 - defect)
         # Neurons have length 1 to rounding.
