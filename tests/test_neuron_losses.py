@@ -156,6 +156,14 @@ def test_constraints():
     assert equal.bound(-C) == -8
 
 
+def test_multipliers_that_are_not_allowed_bound_nothing():
+    for name in ("hinge two", "hinge several"):
+        loss = LOSSES[name]
+        assert np.isfinite(loss.bound(loss.labels.combine(loss.high)))
+        assert loss.bound(loss.labels.combine(loss.high * (1 + 1e-6))) == -np.inf
+        assert loss.bound(loss.labels.combine(-1e-6 * loss.high)) == -np.inf
+
+
 def test_two_classes_are_rivals():
     """Two outputs with f = F_1 - F_0 have the margins of the signs."""
     y, F = np.array([0, 1, 1]), random().normal(size=(3, 2))

@@ -1,15 +1,12 @@
-"""Sliding columns against what is known: brute force over the directions of the plane, a cone
-program over all activation patterns, and two classes as one problem.
+"""Sliding columns against what is known: brute force over the directions of the plane, and two
+classes as one problem.
 """
 
 import time
 
-import clarabel
 import numpy as np
 import pytest
-from scipy import sparse
 
-from netmargin.core.cone_program import minimize
 from netmargin.result import Status
 from netmargin.solvers.neurons import losses
 from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
@@ -108,53 +105,6 @@ def test_three_classes_in_the_plane_by_brute_force(name, loss_name):
         loss = (losses.hinge_loss if loss_name == "hinge" else losses.squared_hinge_loss)(labels, C)
     phi = ACTIVATIONS[name]
     prove(slide_columns(Z, loss, activation=phi, tol=3e-3), Z, loss, phi, 3e-3)
-
-
-def solve_cone_program(Z, y, slope: float, cost: float) -> float:
-    """The least norm plus cost/2 (sum of squared hinges) of nets of leaky ReLUs, over all
-    activation patterns, as a second-order cone program.
-    """
-    n, D = Z.shape
-    directions = np.random.default_rng(0).normal(size=(20_000, D))
-    patterns = np.unique(directions @ Z.T >= 0, axis=0)
-    m = 2 * len(patterns)
-    # Variables: bounds t (m,), u (m, D), slacks (n,). A u of each sign for each pattern.
-    size = m + m * D + n
-    norms = np.zeros((m * (D + 1), size))
-    cells, fit = [], np.zeros((n, size))
-    for j in range(m):
-        active, sign = patterns[j // 2], 1 - 2 * (j % 2)
-        u = slice(m + j * D, m + (j + 1) * D)
-        norms[j * (D + 1), j] = -1
-        norms[j * (D + 1) + 1 : (j + 1) * (D + 1), u] = -np.eye(D)
-        cell = np.zeros((n, size))
-        cell[:, u] = -np.where(active, 1.0, -1.0)[:, None] * Z
-        cells.append(cell)
-        fit[:, u] = -sign * y * np.where(active, 1.0, slope)[:, None] * Z
-    slack = np.zeros((n, size))
-    slack[:, -n:] = -np.eye(n)
-    A = np.concatenate([*cells, fit + slack, slack, norms])
-    b = np.concatenate([np.zeros(m * n), -np.ones(n), np.zeros(n), np.zeros(len(norms))])
-    q = np.zeros(size)
-    q[:m] = 1
-    P = sparse.diags(np.concatenate([np.zeros(size - n), np.full(n, cost)]))
-    cones = [clarabel.NonnegativeConeT(m * n + 2 * n)]
-    cones += [clarabel.SecondOrderConeT(D + 1)] * m
-    x, _ = minimize(q, sparse.csc_matrix(A), b, cones, quadratic=P, tol=1e-10)
-    return float(x[:m].sum() + cost / 2 * (x[-n:] ** 2).sum())
-
-
-@pytest.mark.slow_cases("0.1", "0.5", "-1.0-2")
-@pytest.mark.parametrize("D", [2, 3])
-@pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, -1.0])
-def test_a_cone_program_over_all_patterns(slope, D):
-    for seed in range(2):
-        Z, y = draw(6, D, seed)
-        least = solve_cone_program(Z, y, slope, 2.0)
-        loss = make_loss("squared hinge", y, 2.0)
-        net = slide_columns(Z, loss, activation=leaky(slope), tol=1e-4)
-        assert least * (1 - 1e-7) <= net.objective <= least * (1 + 2e-4)
-        assert least * (1 - 2e-4) <= net.local_bound <= least * (1 + 1e-7)
 
 
 def test_two_classes_are_the_binary_problem():

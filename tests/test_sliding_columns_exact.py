@@ -1,0 +1,250 @@
+"""Sliding columns against cone programs over all activation patterns, semidefinite programs, and the
+best of all directions, each of which is exact: what a net or a bound says may not contradict them.
+"""
+
+import itertools
+from dataclasses import replace
+
+import clarabel
+import numpy as np
+import pytest
+from scipy import sparse
+from test_sliding_columns import PLANE, draw, make_loss
+
+from netmargin.core.cone_program import minimize
+from netmargin.result import Status
+from netmargin.solvers.neurons import losses, samples, search, sliding
+from netmargin.solvers.neurons.activations import ABSOLUTE, RELU, leaky, squared
+from netmargin.solvers.neurons.labels import Rivals, Signs
+from netmargin.solvers.neurons.slide import _evaluate
+from netmargin.solvers.neurons.smoothing import find_multipliers
+
+SLOPES = [0.0, 0.1, 0.5, -1.0]
+
+
+def find_patterns(Z: np.ndarray) -> np.ndarray:
+    """Which samples (n,) are on the positive side, in every cell of the space of neurons."""
+    D, found = Z.shape[1], []
+    for rows in map(list, itertools.combinations(range(len(Z)), D - 1)):
+        for w in (np.linalg.svd(Z[rows])[2][-1:].T * [1, -1]).T:
+            sides = np.repeat((Z @ w > 0)[None], 2 ** (D - 1), 0)
+            sides[:, rows] = list(itertools.product([False, True], repeat=D - 1))
+            found.append(sides)
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def find_best_neuron(Z: np.ndarray, c: np.ndarray, phi) -> tuple[np.ndarray, float]:
+    """The neuron of largest value at c (n,), and its value: it is the gradient of a cell on the
+    samples that it is orthogonal to.
+    """
+    gradients, W = (np.where(find_patterns(Z), 1.0, phi.slope) * c) @ Z, []
+    for count in range(Z.shape[1]):
+        for rows in map(list, itertools.combinations(range(len(Z)), count)):
+            null = np.linalg.svd(Z[rows])[2][count:] if rows else np.eye(Z.shape[1])
+            W.append(gradients @ null.T @ null)
+    W = np.concatenate(W)
+    W = W[np.linalg.norm(W, axis=1) > 1e-9]
+    W = np.concatenate([W, -W]) / np.linalg.norm(np.concatenate([W, W]), axis=1, keepdims=True)
+    values = np.abs(phi.feature(W @ Z.T) @ c)
+    return W[values.argmax()], float(values.max())
+
+
+def solve_cone_program(Z, y, slope: float, loss_name: str, cost: float) -> float:
+    """The least norm plus loss of nets of leaky ReLUs, over all activation patterns."""
+    n, D = Z.shape
+    patterns = np.repeat(find_patterns(Z), 2, 0)
+    m, equal = len(patterns), loss_name == "equality"
+    # Variables: bounds t (m,), u (m, D), slacks (n,); A u of each sign for each pattern.
+    active = np.where(patterns, 1.0, slope) * np.resize([1.0, -1.0], m)[:, None]
+    fit = np.einsum("mn,nd->nmd", active, Z).reshape(n, -1) * (1.0 if equal else y)
+    cells = sparse.block_diag([-np.where(p, 1.0, -1.0)[:, None] * Z for p in patterns])
+    slack = (-1.0 if "hinge" in loss_name else 0.0) * sparse.eye(n)
+    lengths = sparse.kron(sparse.eye(m), -np.eye(D + 1)[:, :1])
+    vectors = sparse.kron(sparse.eye(m), -np.eye(D + 1)[:, 1:])
+    A = sparse.bmat(
+        [
+            [None, -fit, slack],
+            [None, cells, None],
+            [None, None, -sparse.eye(n)],
+            [lengths, vectors, None],
+        ]
+    )
+    b = np.zeros(A.shape[0])
+    b[:n] = -y[:, 0] * np.arange(1, n + 1) if equal else -1.0
+    first = clarabel.ZeroConeT(n) if equal else clarabel.NonnegativeConeT(n)
+    cones = [first, clarabel.NonnegativeConeT(m * n + n), *[clarabel.SecondOrderConeT(D + 1)] * m]
+    squares, q = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+    q[:m] = 1
+    (squares if loss_name == "squared hinge" else q)[-n:] = cost
+    x, _ = minimize(q, A, b, cones, quadratic=sparse.diags(squares), tol=1e-10)
+    return float(q @ x + squares @ x**2 / 2)
+
+
+def judge(net, Z, loss, phi, least: float) -> None:
+    """The objective is attained and no lower than can be, and the bound is one as far as the look
+    saw all neurons: at the largest value of all neurons it is below the least objective.
+    """
+    assert net.objective >= least * (1 - 1e-8)
+    assert loss.bound(net.dual) == pytest.approx(net.local_bound)
+    largest = find_best_neuron(Z, net.dual[:, 0], phi)[1]
+    scaled = net.dual * loss.scale(net.dual, 1 / max(largest, 1e-30))
+    assert loss.bound(scaled) <= least * (1 + 1e-8)
+    if largest <= 1 + 1e-9:
+        assert net.local_bound <= least * (1 + 1e-8)
+
+
+@pytest.mark.slow_cases("2-0.1", "2-0.5", "2--1.0", "3-0.1", "3-0.5")
+@pytest.mark.parametrize("slope", SLOPES)
+@pytest.mark.parametrize("D", [2, 3])
+def test_cone_programs_over_all_patterns(D, slope):
+    for seed in range(3):
+        Z, y = draw(7 + seed, D, seed)
+        least = solve_cone_program(Z, y, slope, "squared hinge", 2.0)
+        loss, phi = make_loss("squared hinge", y, 2.0), leaky(slope)
+        net = sliding.slide_columns(Z, loss, activation=phi, tol=1e-4)
+        judge(net, Z, loss, phi, least)
+        assert net.status is Status.LOCALLY_OPTIMAL
+        assert net.objective <= least * (1 + 2e-4)
+        assert net.local_bound >= least * (1 - 2e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slope", SLOPES)
+@pytest.mark.parametrize("loss_name", ["hinge", "hard", "equality"])
+def test_corners_and_constraints_never_contradict_cone_programs(loss_name, slope, monkeypatch):
+    """Even where a search ends early, as some do here."""
+    monkeypatch.setattr(sliding, "_MOST_ROUNDS", 8)
+    for seed, D in itertools.product(range(2), (2, 3)):
+        Z, y = draw(6 + seed, D, seed)
+        least = solve_cone_program(Z, y, slope, loss_name, 2.0)
+        loss, phi = make_loss(loss_name, y, 2.0), leaky(slope)
+        judge(sliding.slide_columns(Z, loss, activation=phi), Z, loss, phi, least)
+
+
+@pytest.mark.parametrize("D", [2, 3])
+@pytest.mark.parametrize("slope", SLOPES)
+def test_settling_alone_ends_in_the_best_neuron(slope, D):
+    """From starts that are near it and a part in 1,000 lower, most often to six digits."""
+    look = replace(search.QUICK, starts=0, first_steps=0, kept=1, steps=0)
+    phi, random = leaky(slope), np.random.default_rng(0)
+    before, after = [], []
+    for seed in range(20):
+        Z, _ = draw(8, D, seed)
+        C = random.normal(size=(8, 1))
+        best, largest = find_best_neuron(Z, C[:, 0], phi)
+        start = best + 0.03 * random.normal(size=D)
+        start /= np.linalg.norm(start)
+        before.append(1 - abs(float(phi.feature(Z @ start) @ C[:, 0])) / largest)
+        _, G = search.find_neurons(Z, C, start[None], look, phi, random)
+        after.append(1 - np.abs(G).max() / largest)
+    assert min(after) > -1e-12
+    assert np.median(before) > 1e-4
+    assert np.mean(np.array(after) < 1e-6) >= 0.4
+    assert np.median(after) < 1e-2 * np.median(before)
+
+
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("phi", [RELU, leaky(0.1), ABSOLUTE, squared(leaky(0.5))])
+def test_what_slides_is_the_objective_and_its_gradient(phi, K, monkeypatch):
+    monkeypatch.setattr(samples, "_ENTRIES_AT_ONCE", 8)  # all sums in parts of two samples
+    random = np.random.default_rng(K)
+    Z, y = draw(9, 3, 0)
+    labels = Signs(y) if K == 1 else Rivals(np.arange(9) % 3, 3)
+    problem = samples.Samples(Z, losses.squared_hinge_loss(labels, np.geomspace(0.1, 3, 9)), phi)
+    x, step = random.normal(size=4 * (3 + K)), 1e-6
+    U, V = x[:12].reshape(4, 3), x[12:].reshape(4, K)
+    lengths = np.linalg.norm(U, axis=1, keepdims=True)
+    F = phi.feature(Z @ (U / lengths).T) @ (lengths * V)
+    value, gradient = _evaluate(problem, x, 4)
+    assert value == pytest.approx(((U**2).sum() + (V**2).sum()) / 2 + problem.loss.value(F))
+    rises = [
+        (_evaluate(problem, x + d, 4)[0] - _evaluate(problem, x - d, 4)[0]) / (2 * step)
+        for d in step * np.eye(len(x))
+    ]
+    assert gradient == pytest.approx(np.array(rises), rel=1e-5, abs=1e-6)
+    assert problem.outputs(U, V) == pytest.approx(phi.feature(Z @ U.T) @ V)
+    assert samples.respond(Z, F, U, phi) == pytest.approx(phi.feature(Z @ U.T).T @ F)
+
+
+@pytest.mark.parametrize("cost", [2.0, np.inf])
+def test_multipliers_are_those_of_the_constraint(cost):
+    """min a + cost max(0, 1 - a) over a >= 0 is 1 at a = 1, whose multiplier is 1."""
+    loss = losses.hinge_loss(Signs(np.ones((1, 1))), np.array([cost]))
+    multipliers = find_multipliers(loss, lambda C: float(np.abs(C).max()))
+    for _ in range(3):
+        smooth = multipliers.loss
+        a = 1 - (1 - smooth.centre) / smooth.cost  # where its slope is 1
+        assert float(a.sum()) + smooth.value(a) <= 1 + 1e-12
+        multipliers.learn(a)
+    assert a == pytest.approx(1)
+    assert multipliers.loss.centre == pytest.approx(1)
+
+
+def solve_semidefinite(Z, y, cost: float) -> float:
+    """The least nuclear norm of M plus cost / 2 (sum of squared hinges) of f = z' M z."""
+    n, D = Z.shape
+    rows, columns = np.triu_indices(D)
+    order = np.lexsort((rows, columns))  # Clarabel's triangles go column by column
+    rows, columns = rows[order], columns[order]
+    size = len(rows)
+    squares = Z[:, rows] * Z[:, columns] * np.where(rows == columns, 1, 2**0.5)
+    traces = np.tile((rows == columns).astype(float), 2)
+    A = sparse.bmat(
+        [
+            [-y * np.column_stack([squares, -squares]), -sparse.eye(n)],
+            [None, -sparse.eye(n)],
+            [-sparse.eye(2 * size), None],
+        ]
+    )
+    b = np.concatenate([-np.ones(n), np.zeros(n + 2 * size)])
+    cones = [clarabel.NonnegativeConeT(2 * n), *[clarabel.PSDTriangleConeT(D)] * 2]
+    P = sparse.diags(np.concatenate([np.zeros(2 * size), np.full(n, cost)]))
+    x, _ = minimize(np.append(traces, np.zeros(n)), A, b, cones, quadratic=P, tol=1e-10)
+    return float(traces @ x[: 2 * size] + cost / 2 * (x[2 * size :] ** 2).sum())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_squares_are_a_semidefinite_program(seed):
+    Z, y = draw(20, 2 + seed, seed)
+    phi, loss = squared(ABSOLUTE), make_loss("squared hinge", y)
+    least = solve_semidefinite(Z, y, 1.0)
+    net = sliding.slide_columns(Z, loss, activation=phi, tol=1e-4)
+    assert least * (1 - 1e-8) <= net.objective <= least * (1 + 1e-4)
+    assert least * (1 - 1e-4) <= net.local_bound
+    # The largest value is an eigenvalue, so that the bound is judged without a search.
+    largest = np.abs(np.linalg.eigvalsh(Z.T @ (net.dual * Z))).max()
+    assert largest <= 1 + 1e-9
+    assert net.local_bound <= least * (1 + 1e-8)
+
+
+def solve_on_directions(Z, y, phi, W, cost: float) -> tuple[float, np.ndarray]:
+    """The least norm plus cost / 2 (sum of squared hinges) of nets of neurons W, and its slopes."""
+    H, n = phi.feature(Z @ W.T), len(Z)
+    size = 2 * len(W)
+    A = sparse.bmat(
+        [
+            [-y * np.column_stack([H, -H]), -sparse.eye(n)],
+            [-sparse.eye(size), None],
+            [None, -sparse.eye(n)],
+        ]
+    )
+    b = np.concatenate([-np.ones(n), np.zeros(size + n)])
+    q, squares = np.zeros((2, size + n))
+    q[:size], squares[size:] = 1, cost
+    x, z = minimize(
+        q, A, b, [clarabel.NonnegativeConeT(len(b))], quadratic=sparse.diags(squares), tol=1e-10
+    )
+    return float(q @ x + squares @ x**2 / 2), y * z[:n, None]
+
+
+@pytest.mark.parametrize("slope", SLOPES)
+def test_squared_activations_by_all_directions_of_the_plane(slope):
+    Z, y = draw(9, 2, 3)
+    phi, loss = squared(leaky(slope)), make_loss("squared hinge", y, 2.0)
+    most, C = solve_on_directions(Z, y, phi, PLANE[::20], 2.0)
+    largest = np.abs(phi.feature(PLANE @ Z.T) @ C).max()
+    least = loss.bound(C * loss.scale(C, 1 / largest))
+    assert most - least < 3e-6 * most
+    net = sliding.slide_columns(Z, loss, activation=phi, tol=1e-4)
+    assert least * (1 - 1e-6) <= net.objective <= most * (1 + 1e-4)
+    assert least * (1 - 1e-4) <= net.local_bound <= most * (1 + 1e-6)
