@@ -61,6 +61,19 @@ def test_numpy_told_to_raise_changes_no_answer(name):
             assert np.geterr()["under"] == "raise"
 
 
+def test_torch_told_to_flush_denormal_numbers_changes_no_answer():
+    net = torch.nn.Linear(1, 1, bias=False).double()
+    torch.nn.init.ones_(net.weight)
+    data, smallest = (torch.tensor([[1e-310]], dtype=torch.float64), [1]), np.array([5e-324])
+    try:
+        torch.set_flush_denormal(True)
+        report = nm.measure(net, data)
+        assert (smallest * 1.0 == 0).all()  # as the caller has it
+    finally:
+        torch.set_flush_denormal(False)
+    assert report.q_min == 1e-310
+
+
 def test_what_a_package_lists_is_one_object_wherever_it_is_read():
     for function in (solvers.f1_logistic, kernels.ntk, nm.measure, nm.label_errors):
         assert pickle.loads(pickle.dumps(function)) is function

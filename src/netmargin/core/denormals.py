@@ -4,15 +4,16 @@ from contextlib import contextmanager
 
 import torch
 
+_SMALLEST = 5e-324
+
 
 @contextmanager
-def flush_denormals():
+def flush_denormals(on: bool = True):
     """Treat denormal floats as 0 within, which is for steps only: no number measured so is true."""
     # Late in training slopes of far samples are denormal, which slows steps down 2-3x.
     # Torch has no getter for the setting: a product with a denormal number tells it.
-    smallest = torch.tensor([5e-324], dtype=torch.float64, device="cpu")
-    was_on = bool((smallest * 1.0 == 0).item())
-    torch.set_flush_denormal(True)
+    was_on = _SMALLEST * 1.0 == 0
+    torch.set_flush_denormal(on)
     try:
         yield
     finally:

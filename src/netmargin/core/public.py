@@ -1,5 +1,5 @@
 """What every public function does, whatever its caller has set: it computes under numpy's own rules
-for underflow, and says in words that memory ran out.
+for underflow, takes no denormal number for 0, and says in words that memory ran out.
 """
 
 import inspect
@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..errors import NetmarginError, OutOfMemoryError
+from .denormals import flush_denormals
 from .memory import is_of_memory, shorten
 
 Function = TypeVar("Function", bound=Callable)
@@ -31,13 +32,13 @@ def guard(package: dict[str, Any]) -> None:
 
 
 def guarded(function: Function) -> Function:
-    """The function, whatever np.seterr says of underflow, with OutOfMemoryError in words."""
+    """The function, whatever its caller has set, with OutOfMemoryError in words."""
 
     @wraps(function)
     def call(*given: Any, **named: Any) -> Any:
         strict: Any = {kind: "ignore" for kind, how in np.geterr().items() if how != "warn"}
         try:
-            with np.errstate(**strict):
+            with np.errstate(**strict), flush_denormals(on=False):
                 return function(*given, **named)
         except Exception as error:
             if isinstance(error, NetmarginError) or not is_of_memory(error):
