@@ -14,7 +14,7 @@ from netmargin.solvers.columns.falling_targets import FallingTargets
 from netmargin.solvers.columns.neuron_search import NeuronSearch
 from netmargin.solvers.columns.options import Options
 from netmargin.solvers.columns.sparse_weights import SparseWeights
-from netmargin.solvers.neurons.activations import RELU, leaky
+from netmargin.solvers.neurons.activations import leaky
 from netmargin.solvers.pricing import target_tree
 from netmargin.solvers.pricing.arrangement import Arrangement
 from netmargin.solvers.pricing.local import price_locally, weighted_sums
@@ -325,18 +325,17 @@ def test_targets_of_terms_that_cancel_count_the_rounding_of_their_linear_part():
     assert exact > 4e-16
     assert centre @ (Z[:, 0] * [1, -1]) == 0
     signs, offered = np.array([1.0, -1.0]), []
-    targets = FallingTargets(
-        Z, signs, np.ones(2), FOREVER, activation=leaky(1 - 1e-6), sparse=False
-    )
+    options = dataclasses.replace(FOREVER, activation=leaky(1 - 1e-6))
+    targets = FallingTargets(Z, signs, np.ones(2), options, sparse=False)
     targets.begin(centre, 1e-17, np.eye(2))
     targets.improve(
-        upper=1.0,
+        upper=1e-12,
         lower=1e-17,
         tol=1e-6,
         offer=lambda _, largest, proof: offered.append(largest),
         report=lambda _: None,
     )
-    assert exact < min(offered) < 1e-3
+    assert exact < min(offered) < 1e-12
 
 
 def test_targets_stop_at_the_deadline():
@@ -351,7 +350,7 @@ def test_a_search_that_proves_nothing_has_all_of_the_time():
     """Deadlines are a thousand seconds away, so that the clock of a busy machine does not matter."""
     deadline = time.monotonic() + 1000
     local = dataclasses.replace(FOREVER, deadline=deadline, pricing="local")
-    ends = lambda options: NeuronSearch(np.eye(2), RELU, options)._search_ends  # noqa: E731
+    ends = lambda options: NeuronSearch(np.eye(2), options)._search_ends  # noqa: E731
     assert ends(local) == pytest.approx(deadline)
     auto = dataclasses.replace(local, pricing="auto")
     assert time.monotonic() < ends(auto) < deadline - 500

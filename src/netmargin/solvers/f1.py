@@ -13,7 +13,7 @@ from .columns.best_net import extract_net, extract_soft_net
 from .columns.engine import generate_columns
 from .columns.margin_problem import MarginProblem, invert
 from .columns.master import Constraints
-from .columns.options import read_features, read_options
+from .columns.options import read_options
 from .columns.restricted_problem import RestrictedProblem
 from .contradictions import Contradictions, recommended_cost
 from .extended import round_down, round_up
@@ -110,10 +110,8 @@ def f1_max_margin(
     Source: Chizat and Bach 2020, (4); Wei et al. 2018, (3.6) and Claim B.3.
     """
     started = time.monotonic()
-    phi, options = (
-        read_features(activation, power),
-        read_options(tol, time_limit, pricing, seed, n_jobs),
-    )
+    options = read_options(tol, time_limit, pricing, seed, n_jobs, activation, power)
+    phi = options.activation
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")
@@ -260,8 +258,9 @@ def f1_soft_margin(
     weights of Claim B.3 at C.
     """
     started = time.monotonic()
-    C, options = check_number("C", C, above=0), read_options(tol, time_limit, pricing, seed, n_jobs)
-    phi = read_features(activation)
+    C = check_number("C", C, above=0)
+    options = read_options(tol, time_limit, pricing, seed, n_jobs, activation)
+    phi = options.activation
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The variation norm problem")

@@ -24,11 +24,11 @@ from .columns.attainability import Targets, find_targets
 from .columns.engine import generate_columns
 from .columns.least_norm import LeastNormProblem
 from .columns.margin_problem import invert
-from .columns.options import Options, read_features, read_options
+from .columns.options import Options, read_options
 from .contradictions import fold
 from .hull import normalize_rows
 from .kernel_interpolation import GOOD, fit_in_kernel, judge_in_kernel
-from .neurons.activations import LINEAR, RELU, Activation
+from .neurons.activations import LINEAR, RELU
 from .solution import ReLUMeasure, build_measure, describe_proof
 
 _REACHED = 1e-7
@@ -168,9 +168,9 @@ def min_norm_interpolation(
     """
     started = time.monotonic()
     check_choice("norm", norm, ("l1", "l2"))
-    options = read_options(tol, time_limit, pricing, seed, n_jobs)
+    options = read_options(tol, time_limit, pricing, seed, n_jobs, activation)
+    phi = options.activation
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
-    phi = read_features(activation)
     if phi == LINEAR:
         raise ArgumentError("Linear functions of least norm are those of numpy.linalg.lstsq(X, y).")
     if phi != RELU and norm == "l2":
@@ -180,17 +180,11 @@ def min_norm_interpolation(
     targets = find_targets(data)
     if norm == "l2":
         return _least_kernel_norm(data, targets, options.tol, bias, started)
-    return _least_variation_norm(data, targets, options, phi, bias, progress, started)
+    return _least_variation_norm(data, targets, options, bias, progress, started)
 
 
 def _least_variation_norm(
-    data: SolverData,
-    targets: Targets,
-    options: Options,
-    phi: Activation,
-    bias: bool,
-    progress: bool,
-    started: float,
+    data: SolverData, targets: Targets, options: Options, bias: bool, progress: bool, started: float
 ) -> MeasureInterpolation:
     """Solve for l1: rays by column generation, then a measure that is judged anew."""
     y, height = data.y, float(np.abs(data.y).max())
@@ -204,7 +198,7 @@ def _least_variation_norm(
         scale = float(np.abs(targets.values).max(initial=0.0))
         if not _LEAST_SCALE < scale < np.inf:
             raise DataError(_BEYOND)
-        problem = LeastNormProblem(targets.directions, targets.values / scale, options, phi)
+        problem = LeastNormProblem(targets.directions, targets.values / scale, options)
         ended = generate_columns(
             problem,
             progress=progress,
@@ -229,7 +223,7 @@ def _least_variation_norm(
                 ended = Status.INTERRUPTED
         dual[targets.kept] = problem.dual / problem.upper / split_lengths(data.Z[targets.kept])[0]
         proof = problem.proof
-    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), phi)
+    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), options.activation)
     residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
     upper = upper if targets.exact else np.inf
@@ -241,7 +235,7 @@ def _least_variation_norm(
         atoms=measure.atoms,
         weights=measure.weights,
         bias=bias,
-        slope=phi.slope,
+        slope=measure.slope,
         lower_bound_from=describe_proof(dual, proof),
     )
 

@@ -21,7 +21,7 @@ from ..result import Bracket, RegularizedSolution, Status, judge_bracket
 from .attained import attained_logistic_objective, attained_squared_objective
 from .columns.engine import Ending, generate_columns
 from .columns.losses import LogisticLoss, SquaredLoss, log_mean_loss
-from .columns.options import read_features, read_options
+from .columns.options import read_options
 from .columns.regularized_problem import RegularizedProblem
 from .solution import LogisticVariationNormSolution, ReLUMeasure, build_measure, describe_proof
 
@@ -107,10 +107,8 @@ def f1_logistic(
     """
     started = time.monotonic()
     regularization = check_number("regularization", regularization, above=0)
-    phi, options = (
-        read_features(activation, power),
-        read_options(tol, time_limit, pricing, seed, n_jobs),
-    )
+    options = read_options(tol, time_limit, pricing, seed, n_jobs, activation, power)
+    phi = options.activation
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = binary_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized logistic problem")
@@ -125,7 +123,7 @@ def f1_logistic(
     )
     _require_digits(cost)
     loss = LogisticLoss(data.y)
-    best = RegularizedProblem(data.scaled, loss, cost, options, phi)
+    best = RegularizedProblem(data.scaled, loss, cost, options)
     ending = generate_columns(
         best,
         progress=progress,
@@ -172,7 +170,8 @@ def f1_squared(
     """
     started = time.monotonic()
     price = check_number("regularization", regularization, above=0)
-    options, phi = read_options(tol, time_limit, pricing, seed), read_features(activation)
+    options = read_options(tol, time_limit, pricing, seed, activation=activation)
+    phi = options.activation
     bias, progress = check_flag("bias", bias), check_flag("progress", progress)
     data = regression_data(X, y, bias=bias)
     warn_of_size(len(data), "The regularized regression")
@@ -188,7 +187,7 @@ def f1_squared(
     product = size * length
     cost = price / product if product > 0 else np.inf
     _require_digits(unit, product, cost)
-    best = RegularizedProblem(Z, SquaredLoss(target), cost, options, phi, enough=enough)
+    best = RegularizedProblem(Z, SquaredLoss(target), cost, options, enough=enough)
     ending = generate_columns(
         best,
         progress=progress,

@@ -50,7 +50,7 @@ class DualSearch(NeuronSearch):
     many = 1  # how many times as many neurons are added and starts are taken
 
     def __init__(self, restricted: RestrictedProblem, options: Options):
-        super().__init__(restricted.Z, restricted.activation, options)
+        super().__init__(restricted.Z, options)
         self.restricted = restricted
         self.centre = self.dual = restricted.even_dual()
         self.local_upper, self.upper, self.proof = np.inf, np.inf, ""
@@ -151,7 +151,6 @@ class DualSearch(NeuronSearch):
                 self._signs * rows.signs,
                 self._signs * rows.target,
                 self.options,
-                activation=self.activation,
                 slack_cost=rows.slack_cost,
             )
         self._targets.begin(np.abs(self.centre), self.t, self.restricted.U)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..neurons.activations import RELU, Activation
 from ..pricing.local import draw_starts, price_locally
 from ..pricing.rays import as_relu_sum, bound_rounding
 from ..pricing.target_tree import Outcome, TargetTree
@@ -81,17 +80,9 @@ class FallingTargets:
     """
 
     def __init__(
-        self,
-        Z,
-        signs,
-        target,
-        options: Options,
-        *,
-        activation: Activation = RELU,
-        slack_cost: float = np.inf,
-        sparse: bool = True,
+        self, Z, signs, target, options: Options, *, slack_cost: float = np.inf, sparse: bool = True
     ):
-        self._Z, self.signs, self._target, self._activation = Z, signs, target, activation
+        self._Z, self.signs, self._target, self._activation = Z, signs, target, options.activation
         self._slack_cost, self._sparse = slack_cost, sparse
         self._random, self._deadline = np.random.default_rng(options.seed), options.deadline
         self._threads = options.threads

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..neurons.activations import RELU, Activation
 from .dual_search import STARTS
 from .margin_problem import MarginProblem
 from .options import Options
@@ -38,11 +37,9 @@ class LeastNormProblem(MarginProblem):
     centre_weight = 0.0  # slacks keep dual weights from jumping; halfway takes twice the rounds
     many = 3  # as many neurons as samples are needed, and each of them saves rounds
 
-    def __init__(
-        self, Z: np.ndarray, target: np.ndarray, options: Options, activation: Activation = RELU
-    ):
+    def __init__(self, Z: np.ndarray, target: np.ndarray, options: Options):
         tol = max(options.tol - _ROUNDING, _PART_OF_TOLERANCE * options.tol)
-        super().__init__(RestrictedNorm(Z, target, activation), replace(options, tol=tol))
+        super().__init__(RestrictedNorm(Z, target, options.activation), replace(options, tol=tol))
         arcs = len(Z) ** max(np.linalg.matrix_rank(Z) - 1, 1)
         self._cheap = self.exact and arcs <= _CHEAP_ARCS
         self._polishes = self.exact and not self._cheap

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..neurons.activations import Activation
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import WORK_PER_SECOND, PricingBound
 from ..pricing.local import draw_starts, price_locally
@@ -31,16 +30,16 @@ class NeuronSearch:
     at prices c (n,); the `recent` ones (k, D) were found last.
     """
 
-    def __init__(self, Z: np.ndarray, activation: Activation, options: Options):
-        self.Z, self.activation, self.options = Z, activation, options
+    def __init__(self, Z: np.ndarray, options: Options):
+        self.Z, self.activation, self.options = Z, options.activation, options
         self.tol, self.deadline = options.tol, options.deadline
         self.random = np.random.default_rng(options.seed)
-        self.pricing = PricingBound(Z, activation, options.pricing, options.deadline)
+        self.pricing = PricingBound(Z, self.activation, options.pricing, options.deadline)
         # Whether a proof visits every neuron, and whether it goes on until it is done.
         self.exact = self.pricing.exact
         self.endless = options.pricing == "complete" and options.deadline == np.inf
         # Whether bounds that stay open are improved by targets that fall.
-        hard = bool(activation.kink) and not self.exact
+        hard = bool(self.activation.kink) and not self.exact
         self.by_targets = hard and options.pricing != "local"
         self.recent = np.zeros((0, Z.shape[1]))
         self.restart_clock()

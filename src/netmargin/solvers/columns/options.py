@@ -20,16 +20,27 @@ class Options:
     pricing: str  # "auto", "complete" or "local"
     seed: int  # of the starts of local search
     threads: int = 1  # that prove targets
+    activation: Activation = RELU  # of the neurons
 
 
-def read_options(tol, time_limit, pricing, seed, n_jobs=None) -> Options:
-    """Check the options, of which the time limit begins here. Raises ArgumentError."""
+def read_options(
+    tol, time_limit, pricing, seed, n_jobs=None, activation="relu", power=1
+) -> Options:
+    """Check the options, of which the time limit begins here, and the activation, of degree 1, or
+    squared ReLU for power 2. Raises ArgumentError.
+    """
+    phi = read_activation(activation, squares=False)
+    if check_count("power", power, at_most=2) == 2:
+        if phi != RELU:
+            raise ArgumentError("power=2 is for ReLU alone. Leave out power, or activation.")
+        phi = squared(phi)
     return Options(
         check_number("tol", tol, above=0, below=1),
         Deadline(time_limit).at,
         check_choice("pricing", pricing, ("auto", "complete", "local")),
         check_seed(seed),
         _count_threads(n_jobs),
+        phi,
     )
 
 
@@ -42,15 +53,3 @@ def _count_threads(n_jobs) -> int:
             f"n_jobs must be None or an integer other than 0 (-1 for all cores); got {n_jobs!r}"
         )
     return effective_n_jobs(int(n_jobs))
-
-
-def read_features(activation, power=1) -> Activation:
-    """The activation of degree 1 that was asked for, or squared ReLU for power 2. Raises
-    ArgumentError for any other.
-    """
-    found = read_activation(activation, squares=False)
-    if check_count("power", power, at_most=2) == 1:
-        return found
-    if found != RELU:
-        raise ArgumentError("power=2 is for ReLU alone. Leave out power, or activation.")
-    return squared(found)

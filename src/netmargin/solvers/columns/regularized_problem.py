@@ -8,7 +8,6 @@ phi(u . z_i)| above the cost, the conjugate of the loss at p is a lower bound.
 import numpy as np
 
 from ...result import Bracket
-from ..neurons.activations import RELU, Activation
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import BY_RELAXATION
 from ..pricing.local import weighted_sums
@@ -49,12 +48,11 @@ class RegularizedProblem(NeuronSearch):
         loss: Loss,
         cost: float,
         options: Options,
-        activation: Activation = RELU,
         *,
         enough: float = 0.0,
     ):
         """`enough` is a gap to what search believes at which it ends though nothing is proved."""
-        super().__init__(Z, activation, options)
+        super().__init__(Z, options)
         self.by_targets &= not self.endless
         self._loss, self._cost, self._enough = loss, cost, enough
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
@@ -63,7 +61,7 @@ class RegularizedProblem(NeuronSearch):
         self._searched, self._rounds = np.inf, 0
         ones = np.ones(len(Z))
         # All samples have slopes, so that targets are proved at these.
-        self._targets = FallingTargets(Z, ones, ones, options, activation=activation, sparse=False)
+        self._targets = FallingTargets(Z, ones, ones, options, sparse=False)
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
         self._patience.count_round(self.objective)
 

@@ -45,12 +45,7 @@ class RestrictedProblem:
     smallest = _SMALLEST  # a smaller t is 0 to the tolerance of the linear program
 
     def __init__(
-        self,
-        Z: np.ndarray,
-        rows: Constraints,
-        activation: Activation = RELU,
-        *,
-        slack_cost: float | None = None,
+        self, Z, rows: Constraints, activation: Activation = RELU, slack_cost: float | None = None
     ):
         """`slack_cost` is that of the linear program, if it differs from that of the rows."""
         self.Z, self.rows, self.activation = Z, rows, activation

@@ -102,12 +102,7 @@ def select_distinct(U: np.ndarray, values: np.ndarray, count: int) -> tuple[np.n
 
 
 def _ascend(
-    Z: np.ndarray,
-    c: np.ndarray,
-    U: np.ndarray,
-    activation: Activation,
-    steps: int,
-    deadline: float,
+    Z, c, U: np.ndarray, activation: Activation, steps: int, deadline: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ascend along gradients from unit directions U (m, D), each with a step length of its own."""
     products = U @ Z.T
@@ -138,12 +133,7 @@ def _ascend(
 
 
 def _refine_directions(
-    Z: np.ndarray,
-    c: np.ndarray,
-    U: np.ndarray,
-    signs: np.ndarray,
-    activation: Activation,
-    deadline: float,
+    Z, c, U: np.ndarray, signs: np.ndarray, activation: Activation, deadline: float
 ) -> np.ndarray:
     """Move directions into the kinks where maxima lie, by majorizing and minimizing: convex terms
     are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever less. Each

@@ -63,13 +63,7 @@ class TargetTree:
     """
 
     def __init__(
-        self,
-        X: np.ndarray,
-        c: np.ndarray,
-        target: float,
-        threads: int = 1,
-        *,
-        lost: float = 0.0,
+        self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1, lost: float = 0.0
     ):
         lengths, units = split_lengths(X)
         sizes = lengths * np.abs(c)
