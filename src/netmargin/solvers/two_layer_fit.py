@@ -23,6 +23,10 @@ from .neurons.problem import OF_CLASSES, OF_TARGETS, FitProblem
 from .neurons.samples import Samples
 from .neurons.sliding import slide_columns
 
+_NOT_KEPT = (
+    "No net was found that keeps the constraints. Give it more time, or take loss='squared_hinge',"
+    " or 'squared' for targets."
+)
 _COPIES = 16
 """Arrays (n, K) of float64 that a fit holds at once: outputs, margins, weights and their bounds."""
 
@@ -62,7 +66,7 @@ class TwoLayerFit(Solution):
     certified, status, seconds
         As of `MarginSolution`: certified only where the proved bound is within the tolerance.
     note : str
-        Which samples contradict each other; else empty.
+        Which samples contradict each other, or what to do where no net keeps the constraints.
     """
 
     neurons: np.ndarray
@@ -97,6 +101,13 @@ class TwoLayerFit(Solution):
     def norm(self) -> float:
         """The variation norm sum_j |outputs_j|; for power 1 half of ||theta||^2."""
         return float(np.linalg.norm(self.outputs, axis=1).sum())
+
+    @property
+    def upper_bound(self) -> float | None:
+        """What `lower_bound` proves of the margin, which no net exceeds; of a hard margin alone."""
+        if self.loss != "hard_margin":
+            return None
+        return _per_square(1.0, self.lower_bound, self.power) if self.lower_bound > 0 else np.inf
 
     @property
     def support(self) -> np.ndarray:
@@ -181,7 +192,8 @@ def fit_two_layer_net(
     bias : bool, default True
         Whether neurons have a bias.
     tol : float, default 1e-2
-        Relative gap at which the search ends, by a thorough look for better neurons.
+        Relative gap up to which the status is LOCALLY_OPTIMAL, where the search ends after a
+        thorough look for better neurons.
     time_limit : float, optional
         Seconds after which the best net so far is returned, as it is at Ctrl-C.
     start : TwoLayerFit, optional
@@ -189,7 +201,7 @@ def fit_two_layer_net(
     seed : int, default 0
         Seed of the search for neurons.
     progress : bool, default False
-        Whether to show gap, neurons and samples in use.
+        Whether to show gap, neurons and samples in use as they come.
 
     Returns
     -------
@@ -232,6 +244,7 @@ def fit_two_layer_net(
     }
     if impossible := problem.find_contradictions():
         dual, note = impossible
+        dual = problem.spread_dual(dual)
         return TwoLayerFit(
             **given,
             neurons=Z[:0],
@@ -243,7 +256,7 @@ def fit_two_layer_net(
             looked="samples that contradict each other",
             certified=True,
             status=Status.NOT_ATTAINABLE if kind in OF_TARGETS else Status.NOT_SEPARABLE,
-            dual=problem.spread_dual(dual),
+            dual=dual / np.abs(dual).sum(),
             seconds=time.monotonic() - started,
             note=note,
         )
@@ -263,10 +276,12 @@ def fit_two_layer_net(
     margin = None
     if kind in OF_CLASSES:
         least = least_margin(problem.loss.labels, F)
-        margin = least / (norm * unit * (2 if phi.power == 1 else 1)) if norm > 0 else 0.0
+        margin = _per_square(least, norm * unit, phi.power) if norm > 0 else 0.0
     lower = min(unit * problem.bound_proved(net.dual), unit * net.objective)
     bracket = Bracket(lower, unit * net.objective)
-    status, certified = judge_bracket(bracket, tol, ended=net.status)
+    status, certified = net.status, False
+    if bracket.upper < np.inf:
+        status, certified = judge_bracket(bracket, tol, ended=status)
     return TwoLayerFit(
         **given,
         neurons=net.W,
@@ -280,7 +295,13 @@ def fit_two_layer_net(
         status=status,
         dual=problem.spread_dual(problem.loss.labels.split(net.dual)),
         seconds=time.monotonic() - started,
+        note="" if bracket.upper < np.inf else _NOT_KEPT,
     )
+
+
+def _per_square(margin: float, norm: float, power: int) -> float:
+    """A margin over ||theta||^2, which is twice the norm where both layers share the neurons."""
+    return margin / norm / (2 if power == 1 else 1)
 
 
 def _read_labels(y, weights: np.ndarray, kind: str) -> tuple[np.ndarray | None, np.ndarray]:

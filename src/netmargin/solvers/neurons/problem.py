@@ -59,7 +59,7 @@ class FitProblem:
             size = float(floor_to_powers(np.abs(labels).max()))
             labels = labels / size
         with np.errstate(over="ignore", under="ignore"):
-            unit = length**activation.power
+            unit = float(np.float64(length) ** activation.power)
             costs = costs * (size * unit)
         within = np.isfinite(costs) if kind not in CONSTRAINTS else costs > 0
         if not (0 < unit < np.inf and (costs > 0).all() and within.all()):

@@ -45,7 +45,11 @@ the last rounds are left out of a round: without that memory they come back by t
 _TINY = 1e-100
 """The least value of a neuron that bounds are scaled by."""
 _MOST_ROUNDS = 400
-"""An emergency brake: multipliers of contradictions double in each round."""
+"""An emergency brake."""
+_HOPELESS = 1e10
+"""A bound above this, for inputs and targets of size 1, is one of constraints that cannot be kept:
+their multipliers double in each round.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +102,8 @@ def slide_columns(
                     break
                 if time.monotonic() > deadline:
                     status = Status.TIME_LIMIT
+                    break
+                if descent.best.local_bound > _HOPELESS:
                     break
                 descent.descend()
         except KeyboardInterrupt:
@@ -220,9 +226,10 @@ class _Descent:
 
     def _offer_net(self) -> None:
         """Keep the present net if its objective is best."""
-        A, objective = keep_constraints(self._exact, self.W, self.A)
-        if objective < self.best.objective:
-            self.best = replace(self.best, W=self.W, A=A, objective=objective, rounds=self._rounds)
+        W, A, objective = keep_constraints(self._exact, self.W, self.A)
+        # The last net is returned where none keeps the constraints.
+        if objective <= self.best.objective:
+            self.best = replace(self.best, W=W, A=A, objective=objective, rounds=self._rounds)
 
     def _offer_bound(self, C: np.ndarray, G: np.ndarray, look: Look) -> None:
         """Keep coefficients, at which neurons of responses G were found, if their bound is best."""

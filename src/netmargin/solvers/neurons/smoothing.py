@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .labels import least_margin
 from .losses import Loss, QuadraticLoss
 from .samples import Samples
 
@@ -19,6 +20,10 @@ the most by which that price changes in a round. Stiffer ones leave gaps of .4 o
 """
 _EQUAL = 1e-9
 """Values within this part of the largest are those that were asked for."""
+_FEW = 1000
+"""Samples up to which there may be a neuron along each: least squares over them take a second."""
+_TINY = 1e-300
+"""Keeps samples of length 0 from dividing by 0."""
 
 
 class Multipliers:
@@ -56,18 +61,37 @@ def find_multipliers(loss: Loss, largest: Callable[[np.ndarray], float]) -> Mult
     return None
 
 
-def keep_constraints(samples: Samples, W: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, float]:
-    """Outputs A (k, K) that keep the constraints of the loss, as near as can be, and the objective,
-    infinite where there are none.
+def keep_constraints(
+    samples: Samples, W: np.ndarray, A: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Neurons W (k, D) with outputs A (k, K) that keep the constraints of the loss, as near as can
+    be, and the objective, infinite where they do not.
     """
-    loss, F = samples.loss, samples.outputs(W, A)
+    loss = samples.loss
     if isinstance(loss, QuadraticLoss) and loss.low < 0 and loss.exact:
-        A = A + np.linalg.lstsq(samples.features(W), loss.target - F, rcond=None)[0]
-        off = np.abs(samples.outputs(W, A) - loss.target).max()
-        rest = 0.0 if off <= _EQUAL * np.abs(loss.target).max() else np.inf
+        W, A, missed = _take_values(samples, loss.target, W, A)
+        rest = 0.0 if missed <= _EQUAL else np.inf
     elif isinstance(loss, QuadraticLoss) and loss.exact and np.isinf(loss.high).any():
-        least = float(loss.labels.margins(F)[loss.high > 0].min())
+        least = least_margin(loss.labels, samples.outputs(W, A))
         A, rest = (A / least, 0.0) if least > 0 else (A, np.inf)
     else:
-        rest = loss.value(F)
-    return A, float(np.linalg.norm(A, axis=1).sum()) + rest
+        rest = loss.value(samples.outputs(W, A))
+    return W, A, float(np.linalg.norm(A, axis=1).sum()) + rest
+
+
+def _take_values(
+    samples: Samples, values: np.ndarray, W: np.ndarray, A: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The net plus the least squares of what it misses, over its neurons and, where these do not
+    tell all samples apart, over neurons along the samples; and the part that it still misses.
+    """
+    along = samples.Z / np.maximum(np.linalg.norm(samples.Z, axis=1, keepdims=True), _TINY)
+    for extra in (along[:0], along, -along):
+        W = np.concatenate([W, extra])
+        A = np.concatenate([A, np.zeros((len(extra), A.shape[1]))])
+        missed = values - samples.outputs(W, A)
+        A = A + np.linalg.lstsq(samples.features(W), missed, rcond=None)[0]
+        off = float(np.abs(samples.outputs(W, A) - values).max() / (np.abs(values).max() or 1.0))
+        if off <= _EQUAL or len(values) > _FEW:
+            break
+    return W, A, off
