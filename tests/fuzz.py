@@ -320,6 +320,7 @@ def solving() -> list[EntryPoint]:
         entry("solvers.f1_max_margin", f"{searched} neurons progress power", **timed, **one),
         entry("solvers.f1_soft_margin", f"{searched} neurons progress C", **timed, **one),
         entry("solvers.f1_logistic", f"{searched} power", **timed, regularization=0.1),
+        entry("solvers.fit_two_layer_net", "bias C seed loss activation", **timed),
         entry("solvers.f2_max_margin", "bias", **timed),
         entry("solvers.kernel_max_margin", K=K, y=Y, **brief),
         entry("solvers.kernel_soft_margin", "C", K=K, y=Y, **brief),

@@ -65,6 +65,7 @@ CALLS = {
     "solvers.min_norm_interpolation": lambda seed: solvers.min_norm_interpolation(
         X, X[:, 1], seed=seed
     ),
+    "solvers.fit_two_layer_net": lambda seed: solvers.fit_two_layer_net(X, Y, seed=seed),
     "kernels.random_features": lambda seed: kernels.random_features(X, 20, seed=seed),
     "bounds.variation_ball": lambda seed: bounds.variation_ball(X, draws=3, seed=seed),
     "bounds.kernel_ball": lambda seed: bounds.kernel_ball(X, draws=3, seed=seed),
