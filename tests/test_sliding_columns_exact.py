@@ -121,11 +121,35 @@ def test_corners_and_constraints_never_contradict_cone_programs(loss_name, slope
         judge(sliding.slide_columns(Z, loss, activation=phi), Z, loss, phi, least)
 
 
+def test_more_neurons_interpolate_where_those_with_weight_are_too_few(monkeypatch):
+    monkeypatch.setattr(sliding, "_MOST_ROUNDS", 8)
+    for seed in range(2):
+        Z, y = draw(8, 3, seed)
+        loss = make_loss("equality", y)
+        net = sliding.slide_columns(Z, loss, activation=leaky(0.1))
+        assert leaky(0.1).feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target)
+        assert net.objective == pytest.approx(np.abs(net.A).sum())
+
+
+def test_a_thorough_look_that_finds_less_raises_no_bound(monkeypatch):
+    """What quick looks found keeps the bound below the least objective."""
+
+    def find(Z, C, known, look, *others):
+        W, G = search.find_neurons(Z, C, known, look, *others)
+        return (W[:0], G[:0]) if look is search.THOROUGH else (W, G)
+
+    monkeypatch.setattr(sliding, "find_neurons", find)
+    Z, y = draw(8, 2, 0)
+    net = sliding.slide_columns(Z, make_loss("squared hinge", y, 2.0), tol=0.2)
+    assert net.look is search.THOROUGH
+    assert net.local_bound <= solve_cone_program(Z, y, 0.0, "squared hinge", 2.0) * (1 + 1e-8)
+
+
 @pytest.mark.parametrize("D", [2, 3])
 @pytest.mark.parametrize("slope", SLOPES)
 def test_settling_alone_ends_in_the_best_neuron(slope, D):
     """From starts that are near it and a part in 1,000 lower, most often to six digits."""
-    look = replace(search.QUICK, starts=0, first_steps=0, kept=1, steps=0)
+    look = replace(search.QUICK, starts=0, near=0, first_steps=0, kept=1, steps=0)
     phi, random = leaky(slope), np.random.default_rng(0)
     before, after = [], []
     for seed in range(20):
@@ -135,7 +159,7 @@ def test_settling_alone_ends_in_the_best_neuron(slope, D):
         start = best + 0.03 * random.normal(size=D)
         start /= np.linalg.norm(start)
         before.append(1 - abs(float(phi.feature(Z @ start) @ C[:, 0])) / largest)
-        _, G = search.find_neurons(Z, C, start[None], look, phi, random)
+        _, G = search.find_neurons(Z, C, start[None], look, phi, np.random.default_rng(0))
         after.append(1 - np.abs(G).max() / largest)
     assert min(after) > -1e-12
     assert np.median(before) > 1e-4
@@ -248,3 +272,45 @@ def test_squared_activations_by_all_directions_of_the_plane(slope):
     net = sliding.slide_columns(Z, loss, activation=phi, tol=1e-4)
     assert least * (1 - 1e-6) <= net.objective <= most * (1 + 1e-4)
     assert least * (1 - 1e-4) <= net.local_bound <= most * (1 + 1e-6)
+
+
+def draw_settings(count: int):
+    """Samples and a loss of each of so many settings, all drawn."""
+    for seed in range(count):
+        random = np.random.default_rng(seed)
+        n, d, K = int(random.integers(100, 500)), int(random.integers(2, 9)), random.choice([2, 3])
+        Z = np.column_stack([random.normal(size=(n, d)), np.ones(n)])
+        scores = np.maximum(Z @ random.normal(size=(d + 1, 8)), 0) @ random.normal(size=(8, K))
+        y = (scores + 0.2 * scores.std() * random.normal(size=scores.shape)).argmax(1)
+        labels = Signs(np.where(y > 0, 1.0, -1.0)[:, None]) if K == 2 else Rivals(y, K)
+        cost = np.full(n, np.exp(random.uniform(np.log(0.01), 0)))
+        squares = losses.squared_hinge_loss(labels, cost)
+        yield Z, squares if seed % 2 else losses.LogisticLoss(labels, cost[:, None])
+
+
+@pytest.mark.nightly
+def test_fresh_looks_move_the_gap_by_two_hundredths_at_most():
+    for Z, loss in draw_settings(6):
+        net, largest = sliding.slide_columns(Z, loss), 1.0
+        for seed in (11, 12):
+            random = np.random.default_rng(seed)
+            _, G = search.find_neurons(Z, net.dual, net.W, search.THOROUGH, RELU, random)
+            largest = max(largest, np.linalg.norm(G, axis=1).max())
+        bound = loss.bound(net.dual * loss.scale(net.dual, 1 / largest))
+        assert bound >= net.local_bound - 0.02 * net.objective
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("slope", SLOPES)
+@pytest.mark.parametrize("power", [1, 2])
+def test_no_net_of_2000_fixed_neurons_is_better(power, slope):
+    random = np.random.default_rng(int(10 * slope) + 20 + power)
+    phi = squared(leaky(slope)) if power == 2 else leaky(slope)
+    for n, d in random.integers([20, 2], [80, 8], size=(2, 2)):
+        Z, y = draw(n, d, int(n))
+        W = random.normal(size=(2000, d))
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        most, _ = solve_on_directions(Z, y, phi, W, 0.3)
+        net = sliding.slide_columns(Z, make_loss("squared hinge", y, 0.3), activation=phi)
+        assert net.objective <= most * (1 + 1e-6)
+        assert net.local_bound <= net.objective * (1 + 1e-9)

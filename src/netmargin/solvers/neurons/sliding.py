@@ -200,7 +200,8 @@ class _Descent:
         self.best = replace(self.best, local_bound=-np.inf)
         for dual in self._judged:  # the best of former looks, by what this one found as well
             met = respond(self._exact.Z, dual, W, self._exact.activation)
-            self._offer_bound(dual, met, THOROUGH)
+            # All of them were scaled by what was found before, which still holds.
+            self._offer_bound(dual, met, THOROUGH, most=1.0)
         self._judged = [self.best.dual]
         self._seed(W, G)
         self._look = replace(self._look, starts=min(2 * self._look.starts, THOROUGH.starts))
@@ -231,10 +232,12 @@ class _Descent:
         if objective <= self.best.objective:
             self.best = replace(self.best, W=W, A=A, objective=objective, rounds=self._rounds)
 
-    def _offer_bound(self, C: np.ndarray, G: np.ndarray, look: Look) -> None:
-        """Keep coefficients, at which neurons of responses G were found, if their bound is best."""
+    def _offer_bound(self, C: np.ndarray, G: np.ndarray, look: Look, most: float = np.inf) -> None:
+        """Keep coefficients, at which neurons of responses G were found, if their bound is best: it
+        is that of a multiple up to `most` of them.
+        """
         largest = max(float(np.linalg.norm(G, axis=1).max(initial=0.0)), _TINY)
-        C = C * self._exact.loss.scale(C, 1 / largest)
+        C = C * self._exact.loss.scale(C, min(most, 1 / largest))
         bound = self._exact.loss.bound(C)
         if bound > self.best.local_bound:
             self.best = replace(self.best, local_bound=bound, dual=C, look=look)
