@@ -157,8 +157,8 @@ class ReLUMeasure(Record):
                 outgoing, power = output.signs, 2
             case _:
                 raise ModelError(
-                    "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False), with"
-                    " LeakyReLU as well, or Linear - ReLUPower(2) - SignedSum; got"
+                    "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False),"
+                    " with LeakyReLU as well, or Linear - ReLUPower(2) - SignedSum; got"
                     f" {', '.join(map(repr, layers))}"
                 )
         biases = [] if hidden.bias is None else [hidden.bias[:, None]]
