@@ -62,6 +62,7 @@ def test_mnist_cnn_to_1e_minus_30(tmp_path, bias):
     assert margins_rise_after_separation(tmp_path).rows[-1]["log10_mean_loss"] < -30
 
 
+@pytest.mark.nightly
 @needs_data
 def test_the_papers_cnn_lowers_the_loss_in_every_accepted_epoch(tmp_path):
     assert (

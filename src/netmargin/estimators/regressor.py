@@ -32,7 +32,7 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
     fit_intercept : bool, default True
         Whether the mean of y is taken off first, at no price.
     tol : float, default 1e-2
-        Relative gap up to which the search goes on, as of `VariationNormClassifier`.
+        Relative gap up to which the status is LOCALLY_OPTIMAL, as of `VariationNormClassifier`.
     bias, time_limit, warm_start, pricing, random_state, verbose : optional
         As of `VariationNormClassifier`; `pricing` proves nets of one target.
 

@@ -98,8 +98,8 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     bias, class_weight : optional
         As of `ReLUKernelClassifier`.
     tol : float, default 5e-2
-        Relative gap up to which the search goes on: that which local search believes in, or with
-        `pricing` that of the proved bracket. Below 5e-2 predictions hardly move.
+        Relative gap up to which the status is LOCALLY_OPTIMAL, as local search believes, or with
+        `pricing` OPTIMAL, as is proved; there the search ends. Below 5e-2 predictions hardly move.
     time_limit : float, optional
         Seconds after which `fit` ends with the best net so far and a warning. No limit by default.
     warm_start : bool, default False
