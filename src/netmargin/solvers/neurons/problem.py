@@ -16,12 +16,17 @@ CONSTRAINTS = ("hard_margin", "equality")
 """Losses that are constraints, which have no cost."""
 OF_CLASSES = ("squared_hinge", "hinge", "hard_margin", "logistic")
 OF_TARGETS = ("squared", "equality")
+_ROUNDING = 1e-9
+"""Room for the rounding of sums over samples and classes, relative to their terms: 2e-10 for a
+million of them.
+"""
 
 
 @dataclass(frozen=True)
 class FitProblem:
-    """m samples, of which each stands for all that equal it, in units in which inputs and targets
-    have size 1: with phi of degree p, A = size / length^p times the outputs of neurons there.
+    """Samples without copies, in units in which inputs and targets have size 1.
+
+    With an activation of degree p, outputs A of neurons are A length^p / size in these units.
     """
 
     kind: str  # of OF_CLASSES or OF_TARGETS
@@ -127,7 +132,12 @@ class FitProblem:
         """What coefficients C (m, K) prove of the objective, in the problem's units."""
         largest = bound_responses(self.Z, C, self.activation)
         factor = self.loss.scale(C, 1 / largest if largest > 0 else np.inf)
-        return max(0.0, self.loss.bound(C * factor)) if np.isfinite(factor) else 0.0
+        if not np.isfinite(factor):
+            return 0.0
+        bound = self.loss.bound(C * factor)
+        # Terms of both signs cancel for targets alone.
+        terms = np.abs(C * factor * self.labels).sum() if self.kind in OF_TARGETS else bound
+        return max(0.0, bound - _ROUNDING * terms)
 
 
 def _build_loss(kind: str, labels: np.ndarray, costs: np.ndarray) -> Loss:
