@@ -27,12 +27,15 @@ CASES = [
     (SIGNS, "hard_margin"),
     (SIGNS, "logistic"),
     (WORDS, "squared_hinge"),
-    (WORDS, "hard_margin"),
+    pytest.param(WORDS, "hard_margin", marks=pytest.mark.slow),
     (WORDS, "logistic"),
     (VALUES, "squared"),
     (VALUES[:, 0], "equality"),
 ]
-IDS = [f"{loss}, {np.unique(y).size if y.ndim == 1 else 2}" for y, loss in CASES]
+IDS = [
+    *("squared_hinge", "hinge", "hard_margin", "logistic"),
+    *("squared_hinge, 3", "hard_margin, 3", "logistic, 3", "squared, 2", "equality"),
+]
 
 
 def losses_of(kind, y, F):
@@ -77,9 +80,7 @@ def test_the_objective_is_what_the_net_attains_and_its_network_computes(y, loss)
     assert len(fit.support) > 0
 
 
-@pytest.mark.parametrize(
-    ("y", "loss"), [case for case in CASES if case[1] != "hard_margin" or case[0] is SIGNS]
-)
+@pytest.mark.parametrize(("y", "loss"), CASES, ids=IDS)
 def test_units_round_nothing_and_copies_are_weights(y, loss):
     Z = np.column_stack([X, np.ones(40)])
     options = {"loss": loss, "tol": 0.1, "bias": False}
@@ -180,7 +181,7 @@ def test_what_no_net_separates_ends():
     assert "squared_hinge" in fit.note
 
 
-@pytest.mark.parametrize(("far", "tol"), [(60, 0.05), (1e4, 0.5)])
+@pytest.mark.parametrize(("far", "tol"), [(60, 0.2), (1e4, 0.5)])
 def test_one_sample_of_a_class_and_outliers(far, tol):
     inputs = np.concatenate([X, far * X[:2]])
     fit = fit_two_layer_net(inputs, np.append(WORDS, ["oak", "elm"]), tol=tol)
@@ -245,18 +246,18 @@ def test_more_classes_than_memory_holds_are_refused(monkeypatch):
 
 
 def test_the_share_of_the_best_margin():
-    best = fit_two_layer_net(X, WORDS, loss="hard_margin", tol=0.1)
-    index = np.unique(WORDS, return_inverse=True)[1]
+    best = fit_two_layer_net(X, SIGNS, loss="hard_margin", tol=0.1)
+    index = np.unique(SIGNS, return_inverse=True)[1]
     net = best.to_network()
     report = nm.measure(net, (X, index))
     share = share_of_best(report, best)
-    assert share.found == pytest.approx(1)
+    assert share.found == pytest.approx(1, rel=1e-6)
     assert share.proved == pytest.approx(best.margin / best.upper_bound)
     assert "100.0%" in share.summary()
     for wrong, words in (
-        ((report, fit_two_layer_net(X, WORDS)), "hard margin"),
+        ((report, fit_two_layer_net(X, SIGNS)), "hard margin"),
         ((nm.measure(net, (X[:9], index[:9])), best), "9 samples"),
-        ((nm.measure(torch.nn.Linear(3, 3, bias=False).double(), (X, index)), best), "order 2"),
+        ((nm.measure(torch.nn.Linear(3, 1, bias=False).double(), (X, index)), best), "order 2"),
     ):
         with pytest.raises(ArgumentError, match=words):
             share_of_best(*wrong)
