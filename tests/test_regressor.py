@@ -68,7 +68,9 @@ def test_several_targets_share_their_neurons():
     same = VariationNormRegressor(alpha=0.01 * 2**0.5).fit(Z, np.column_stack([y, -2 * y]))
     assert same.predict(Z)[:, 0] == pytest.approx(one.predict(Z), abs=0.04 * np.ptp(y))
     assert one.score(Z, y) > 0.9
-    assert both.n_neurons_ < 80
+    assert one.n_neurons_ < 80
+    (net,) = both.solutions_
+    assert net.outputs.shape == (both.n_neurons_, 2)
     with pytest.raises(nm.ArgumentError, match="one target"):
         VariationNormRegressor(pricing="auto").fit(Z, np.column_stack([y, y]))
 
