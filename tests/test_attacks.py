@@ -290,7 +290,8 @@ def test_boundaries_beyond_the_first_order():
 
     def function(x):
         f = torch.where(x[:, 0] < 0.5, 1 - x[:, 0], 0.5 - (x[:, 0] - 0.5) / 1000)
-        return torch.stack([f, torch.zeros_like(f)], 1)
+        # Of several rivals each has few walks, which do not reach so far by themselves.
+        return torch.stack([f, torch.zeros_like(f), f - 1, f - 2], 1)
 
     X = torch.zeros(1, 60).double()
     X[0, 1] = 200.0

@@ -62,7 +62,7 @@ class Residual(Own):
         y += x
         y = self.relu(y)
         y = y - self.slopes(self.same(y))
-        return self.head(y.mean((2, 3)))
+        return self.head(y.permute(0, 2, 3, 1).mean((1, 2)))
 
 
 class Dense(Own):
