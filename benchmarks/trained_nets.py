@@ -139,7 +139,7 @@ def list_cases() -> Iterator[Case]:
             named = {"scores": read_last if name == "PNet" else last}
             yield Case(
                 *(name, net, net, file, weights, X, y, read_last, named),
-                *(layer, kinds, 10 if name == "ONet" else 50),
+                *(layer, kinds, 50),
             )
     if found := import_file("silero_vad", "tinygrad_model.py", "tinygrad", nn=None):
         net, file = Voice(), found.folder / "data/silero_vad_16k.safetensors"
@@ -158,7 +158,7 @@ def list_cases() -> Iterator[Case]:
         weights = torch.load(file, "cpu")["model_state"]
         yield Case(
             *("Resemblyzer", Speakers(encoder, voices), encoder, file, weights, mels, y),
-            *(lambda out: out, {}, "encoder", y, 2),
+            *(lambda out: out, {}, "encoder", y, 50),
         )
     if found := import_file("torchcrepe", "model.py", PITCH_BINS=360):
         bins = torch.randint(60, 300, (252,))
