@@ -221,10 +221,10 @@ def test_many_samples_of_which_few_are_in_use():
 
 def test_labels_that_contradict_each_other_have_no_hard_margin():
     Z, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0], [-1.0]])
-    net = slide_columns(Z, make_loss("hard", y), deadline=time.monotonic() + 0.5)
+    net = slide_columns(Z, make_loss("hard", y))
     assert net.objective == np.inf
     assert net.local_gap == np.inf
-    assert net.status is Status.TIME_LIMIT
+    assert net.status is Status.STALLED  # at a bound that no net of this size has
 
 
 def test_an_interrupted_thorough_look_leaves_the_quick_one(monkeypatch):

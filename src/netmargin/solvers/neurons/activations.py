@@ -93,7 +93,7 @@ def read_activation(activation, *, squares: bool = True) -> Activation:
 
 def _measure(activation) -> Activation:
     """The activation that a function of tensors computes, from its values on both sides of 0."""
-    points = torch.tensor(_POINTS, dtype=torch.float64)
+    points = torch.tensor(_POINTS, dtype=torch.float64, device="cpu")
     try:
         right, left = (activation(sign * points).detach().numpy() for sign in (1, -1))
     except (TypeError, RuntimeError, AttributeError) as error:

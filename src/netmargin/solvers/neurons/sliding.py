@@ -99,7 +99,8 @@ def slide_columns(
                 if descent.gap <= tol and descent.judge() <= tol:
                     status = Status.LOCALLY_OPTIMAL
                     break
-                if time.monotonic() > deadline:
+                # A first net is better than none, whatever the time.
+                if rounds and time.monotonic() > deadline:
                     status = Status.TIME_LIMIT
                     break
                 if descent.best.local_bound > _HOPELESS:
