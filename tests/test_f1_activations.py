@@ -90,6 +90,7 @@ def test_margins_are_those_of_a_cone_program_over_all_patterns(D, slope):
         assert through.decision_function(X) == pytest.approx(values, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.3, -1.0])
 @pytest.mark.parametrize("d", [2, 6])
 def test_losses_are_bracketed(d, slope):
@@ -158,6 +159,7 @@ def test_features_that_are_steep_below_0_by_hand():
     assert found.upper_bound >= found.margin
 
 
+@pytest.mark.slow
 def test_few_samples_of_many_dimensions_are_proved_by_trees():
     random = np.random.default_rng(1)
     X, y = random.normal(size=(12, 6)), random.choice([-1, 1], 12)

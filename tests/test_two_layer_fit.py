@@ -80,7 +80,9 @@ def test_the_objective_is_what_the_net_attains_and_its_network_computes(y, loss)
     assert len(fit.support) > 0
 
 
-@pytest.mark.parametrize(("y", "loss"), CASES, ids=IDS)
+@pytest.mark.parametrize(
+    ("y", "loss"), [(SIGNS, "squared_hinge"), (WORDS, "logistic"), (VALUES, "squared")]
+)
 def test_units_round_nothing_and_copies_are_weights(y, loss):
     Z = np.column_stack([X, np.ones(40)])
     options = {"loss": loss, "tol": 0.1, "bias": False}
@@ -100,11 +102,11 @@ def test_units_round_nothing_and_copies_are_weights(y, loss):
 
 
 def test_a_binary_problem_is_that_of_two_outputs_up_to_root_two():
-    binary = fit_two_layer_net(X, SIGNS, loss="logistic", C=np.sqrt(2), tol=1e-4)
+    binary = fit_two_layer_net(X, SIGNS, loss="logistic", C=np.sqrt(2), tol=1e-3)
     read = problem.Rivals((SIGNS == "yes").astype(int), 2)
     Z = np.column_stack([X, np.ones(40)])
-    both = sliding.slide_columns(Z, problem.LogisticLoss(read, np.ones((40, 1))), tol=1e-4)
-    assert both.objective == pytest.approx(binary.objective / np.sqrt(2), rel=2e-4)
+    both = sliding.slide_columns(Z, problem.LogisticLoss(read, np.ones((40, 1))), tol=1e-3)
+    assert both.objective == pytest.approx(binary.objective / np.sqrt(2), rel=2e-3)
 
 
 @pytest.mark.parametrize("activation", ["relu", "abs", "linear", torch.nn.LeakyReLU(0.1)])
