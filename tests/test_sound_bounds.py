@@ -655,6 +655,11 @@ def test_products_beyond_float64_are_refused_in_words(call):
         call()
 
 
+def test_a_kernel_of_the_least_float_has_a_soft_margin():
+    """In its own unit, 4^-537, C would be rounded, which is refused."""
+    assert kernel_soft_margin([[5e-324]], [1], C=1.910697167867801).certified
+
+
 def test_a_linear_program_that_breaks_down_does_not_end_the_search():
     """HiGHS gives infinite numbers on the way; the bound was 1.7e8 when they ended it."""
     random = np.random.default_rng(0)
