@@ -140,20 +140,30 @@ def test_closed_forms():
     assert losses.squared_hinge_loss(several, C).value(G) == (2 * 0.25 + 3 * (4 + 1)) / 2
 
 
+@pytest.mark.parametrize("labels", [Signs(np.ones((1, 1))), Rivals(np.array([1]), 3)])
+def test_large_margins_have_losses_and_bounds(labels):
+    """Losses e^-50 for each rival, and the entropy 51 e^-50 for each."""
+    loss, rivals = losses.LogisticLoss(labels, np.ones((1, 1))), labels.wanted.sum()
+    F = 50.0 * np.eye(3)[1:2] if labels.outputs == 3 else np.full((1, 1), 50.0)
+    q = rivals * np.exp(-50.0)
+    assert loss.value(F) == pytest.approx(q, rel=1e-12)
+    assert loss.bound(loss.slopes(F)) == pytest.approx(51 * q, rel=1e-12)
+
+
 def test_constraints():
     hard = losses.hinge_loss(Signs(np.array([[1.0], [-1.0]])), np.full(2, np.inf))
     assert hard.exact
     assert hard.value(np.array([[1.0], [-1.5]])) == 0
     assert hard.value(np.array([[1.0], [-0.5]])) == np.inf
     C = np.array([[2.0], [-3.0]])
-    assert hard.bound(C) == 5
+    assert 5 - 1e-11 < hard.bound(C) <= 5
     assert hard.bound(-C) == -np.inf
     assert hard.scale(C, 7.0) == 7
     equal = losses.squared_loss(np.array([[1.0], [-2.0]]), np.full(2, np.inf))
     assert equal.value(equal.target) == 0
     assert equal.value(equal.target + 1e-9) == np.inf
-    assert equal.bound(C) == 8
-    assert equal.bound(-C) == -8
+    assert 8 - 1e-11 < equal.bound(C) <= 8
+    assert -8 - 1e-11 < equal.bound(-C) <= -8
 
 
 def test_multipliers_that_are_not_allowed_bound_nothing():

@@ -5,7 +5,6 @@ arithmetic.
 import numpy as np
 
 from ..core.matrices import SolverData, split_lengths
-from .columns.losses import log_mean_loss
 from .extended import round_down, round_up
 from .hull import normalize_rows
 from .solution import ReLUMeasure
@@ -37,7 +36,7 @@ def attained_hinge_objective(measure: ReLUMeasure, data: SolverData, costs: np.n
 def attained_logistic_objective(measure: ReLUMeasure, data: SolverData, price: float) -> float:
     """At least the mean logistic loss plus the price of the mass."""
     outputs, hidden, mass = _evaluate(measure, data.Z)
-    loss = np.exp(log_mean_loss((data.y * outputs - hidden).astype(float)))
+    loss = np.logaddexp(0, hidden - data.y * outputs).mean()
     return float(loss + price * mass) * (1 + (len(data) + 8) * _ROUNDED)
 
 

@@ -17,12 +17,14 @@ from ..core.matrices import (
     warn_of_size,
 )
 from ..errors import DataError
+from ..losses import Logistic
 from ..result import Bracket, RegularizedSolution, Status, judge_bracket
 from .attained import attained_logistic_objective, attained_squared_objective
 from .columns.engine import Ending, generate_columns
-from .columns.losses import LogisticLoss, SquaredLoss, log_mean_loss
 from .columns.options import read_options
 from .columns.regularized_problem import RegularizedProblem
+from .neurons.labels import Signs
+from .neurons.losses import LogisticLoss, squared_loss
 from .solution import LogisticVariationNormSolution, ReLUMeasure, build_measure, describe_proof
 
 _UNEXPLAINED = 0.01
@@ -30,7 +32,7 @@ _UNEXPLAINED = 0.01
 tolerance of 1e-2, R^2 is then within 1e-4 of what search believes to be possible.
 """
 _LEAST_PRODUCT = 1e-290
-"""Products below it lose digits when they are multiplied once more."""
+"""Products below it, and above its inverse, lose digits when they are multiplied once more."""
 _LOG_2 = float(np.nextafter(np.log(2), 1))
 """At least ln 2, the loss of f = 0."""
 
@@ -122,30 +124,31 @@ def f1_logistic(
         else (data.longest**2, regularization / data.longest**2)
     )
     _require_digits(cost)
-    loss = LogisticLoss(data.y)
-    best = RegularizedProblem(data.scaled, loss, cost, options)
+    loss = LogisticLoss(Signs(data.y[:, None]), np.full((len(data), 1), 1 / (len(data) * cost)))
+    best = RegularizedProblem(data.scaled, loss, options)
     ending = generate_columns(
         best,
         progress=progress,
         title="regularized logistic loss",
-        in_units=lambda bracket: bracket,
+        in_units=lambda bracket: Bracket(bracket.lower * cost, bracket.upper * cost),
     )
     measure = build_measure(best.U, best.s, best.alphas / unit, phi)
     attained = attained_logistic_objective(measure, data, regularization)
-    used, objective, lower, status, certified = _settle(best, ending, attained, _LOG_2)
+    used, objective, lower, status, certified = _settle(best, ending, cost, attained, _LOG_2)
     return LogisticVariationNormSolution(
         objective=objective,
         lower_bound=lower,
         certified=certified,
         status=status,
-        dual=data.y * best.dual / len(data),
+        dual=data.y * best.dual * cost,
         seconds=time.monotonic() - started,
         atoms=measure.atoms[used],
         weights=measure.weights[used],
         bias=bias,
         power=phi.power,
         slope=phi.slope,
-        log_loss=log_mean_loss(data.y * (best.A[:, used] @ best.alphas[used])),
+        log_loss=Logistic().log_sum(data.y * (best.A[:, used] @ best.alphas[used]))
+        - float(np.log(len(data))),
         lower_bound_from=describe_proof(best.dual, best.proof),
     )
 
@@ -187,26 +190,27 @@ def f1_squared(
     product = size * length
     cost = price / product if product > 0 else np.inf
     _require_digits(unit, product, cost)
-    best = RegularizedProblem(Z, SquaredLoss(target), cost, options, enough=enough)
+    loss = squared_loss(target[:, None], np.full(len(target), 1 / (len(target) * cost)))
+    best = RegularizedProblem(Z, loss, options, enough=enough / cost)
     ending = generate_columns(
         best,
         progress=progress,
         title="regularized squared loss",
-        in_units=lambda bracket: Bracket(bracket.lower * unit, bracket.upper * unit),
+        in_units=lambda bracket: Bracket(bracket.lower * cost * unit, bracket.upper * cost * unit),
     )
     # In units of the largest value, which may be beyond the squares of float64.
     measure = build_measure(best.U, best.s, best.alphas / length, phi)
     in_units = SolverData(data.Z, data.y / size)
     shares = weights / weights.mean()
     attained = attained_squared_objective(measure, in_units, shares, price / size)
-    used, objective, lower, status, certified = _settle(best, ending, attained, nothing)
+    used, objective, lower, status, certified = _settle(best, ending, cost, attained, nothing)
     residuals = best.A[:, used] @ best.alphas[used] - target
     return SquaredVariationNormSolution(
         objective=objective * unit,
         lower_bound=lower * unit,
         certified=certified,
         status=status,
-        dual=best.dual * size * roots / len(target),
+        dual=best.dual * cost * size * roots,
         seconds=time.monotonic() - started,
         atoms=measure.atoms[used],
         weights=measure.weights[used] * size,
@@ -219,7 +223,7 @@ def f1_squared(
 
 def _require_digits(*products: float) -> None:
     """Raise DataError unless float64 holds all products of inputs, values and prices well."""
-    if not all(_LEAST_PRODUCT < product < np.inf for product in products):
+    if not all(_LEAST_PRODUCT < product < 1 / _LEAST_PRODUCT for product in products):
         raise DataError(
             "Products of the inputs, the values and the regularization are beyond float64."
             " Multiply X, y or the regularization by a power of 10."
@@ -227,7 +231,7 @@ def _require_digits(*products: float) -> None:
 
 
 def _settle(
-    best: RegularizedProblem, ending: Ending, objective: float, nothing: float
+    best: RegularizedProblem, ending: Ending, cost: float, objective: float, nothing: float
 ) -> tuple[np.ndarray, float, float, Status, bool]:
     """The neurons in use, both ends of the bracket, the status and whether they are certified, of
     an objective that is attained, where f = 0 has `nothing`.
@@ -235,6 +239,6 @@ def _settle(
     used = best.alphas > 0
     if not objective <= nothing:  # what f = 0 has is better than what rounding has left
         used, objective = np.zeros_like(used), nothing
-    lower = min(best.lower, objective)
+    lower = min(best.lower * cost, objective)
     bracket = Bracket(lower, objective)
     return used, objective, lower, *judge_bracket(bracket, best.tol, ended=ending.status)

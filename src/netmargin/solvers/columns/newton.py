@@ -1,4 +1,4 @@
-"""The weights >= 0 of given neurons at the least mean loss plus cost, by Newton's method."""
+"""The weights >= 0 of given neurons at the least loss plus their sum, by Newton's method."""
 
 import time
 
@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from ...core.cone_program import minimize
-from .losses import Loss
+from ..neurons.losses import Loss
 
 _STEPS = 20
 """Newton's method converges in some ten steps; more are a sign of rounding."""
@@ -28,33 +28,31 @@ _GONE = 1e-12
 
 
 class Objective:
-    """Mean loss + cost sum alphas over weights alphas (k,) of neurons with outputs A (n, k)."""
+    """Loss + sum alphas over weights alphas (k,) of neurons with outputs A (n, k)."""
 
-    def __init__(self, A: np.ndarray, loss: Loss, cost: float):
-        self.A, self.loss, self.cost = A, loss, cost
+    def __init__(self, A: np.ndarray, loss: Loss):
+        self.A, self._loss = A, loss
 
     def value(self, alphas: np.ndarray) -> float:
         """The objective at these weights, in float64."""
-        return self.loss.mean(self.A @ alphas) + self.cost * float(alphas.sum())
+        return self._loss.value((self.A @ alphas)[:, None]) + float(alphas.sum())
 
     def expand(self, alphas: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient (k,) in the weights in use, and a root (n, k) of the Hessian."""
-        A, f = self.A[:, used], self.A @ alphas
-        roots = np.sqrt(self.loss.curvatures(f) / len(f))
-        return self.cost - A.T @ self.loss.slopes(f) / len(f), roots[:, None] * A
+        A, F = self.A[:, used], (self.A @ alphas)[:, None]
+        return 1 - A.T @ self._loss.slopes(F)[:, 0], np.sqrt(self._loss.curvatures(F))[:, None] * A
 
 
 def optimize_weights(objective: Objective, alphas: np.ndarray, deadline: float):
     """Yield weights near the optimum, from `alphas` (k,) on, by quadratic programs."""
-    k, cost = len(alphas), objective.cost
+    k = len(alphas)
     for _ in range(_STEPS):
         slope, roots = objective.expand(alphas, np.arange(k))
-        # In units of the cost and of the total weight the solver's tolerances mean the same for
-        # all costs.
+        # In units of the total weight the solver's tolerances mean the same for all of them.
         size = max(float(alphas.sum()), 1.0)
-        roots = roots * np.sqrt(size / cost)
+        roots = roots * np.sqrt(size)
         found, _ = minimize(
-            slope / cost - roots.T @ (roots @ alphas) / size,
+            slope - roots.T @ (roots @ alphas) / size,
             -sparse.identity(k),
             np.zeros(k),
             [clarabel.NonnegativeConeT(k)],

@@ -1,19 +1,19 @@
-"""The least mean loss with a price on the variation norm as a problem of column generation.
+"""The least loss with a price on the variation norm as a problem of column generation.
 
-In units of unit-norm samples and features. Neurons are priced at the slopes p of the loss, and all
-weights are optimized by Newton's method (`optimize_weights`). Where no neuron has |mean_i p_i
-phi(u . z_i)| above the cost, the conjugate of the loss at p is a lower bound.
+In units of unit-norm samples and features, and of the price of a unit of weight. Neurons are priced
+at the slopes c of the loss, and all weights are optimized by Newton's method (`optimize_weights`).
+Where no neuron has |sum_i c_i phi(u . z_i)| above 1, the loss has a `bound` at c.
 """
 
 import numpy as np
 
 from ...result import Bracket
+from ..neurons.losses import ROUNDING, Loss
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import BY_RELAXATION
 from ..pricing.local import weighted_sums
 from .engine import Patience, Report
 from .falling_targets import FallingTargets
-from .losses import ROUNDING, Loss
 from .neuron_search import NeuronSearch
 from .newton import Objective, optimize_weights
 from .options import Options
@@ -42,21 +42,13 @@ class RegularizedProblem(NeuronSearch):
 
     zero = None
 
-    def __init__(
-        self,
-        Z: np.ndarray,
-        loss: Loss,
-        cost: float,
-        options: Options,
-        *,
-        enough: float = 0.0,
-    ):
+    def __init__(self, Z: np.ndarray, loss: Loss, options: Options, *, enough: float = 0.0):
         """`enough` is a gap to what search believes at which it ends though nothing is proved."""
         super().__init__(Z, options)
         self.by_targets &= not self.endless
-        self._loss, self._cost, self._enough = loss, cost, enough
+        self._loss, self._enough = loss, enough
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
-        self.alphas, self.objective = np.zeros(0), loss.mean(np.zeros(len(Z)))
+        self.alphas, self.objective = np.zeros(0), loss.value(np.zeros((len(Z), 1)))
         self.lower, self.dual, self.proof = 0.0, np.zeros(len(Z)), "nothing"
         self._searched, self._rounds = np.inf, 0
         ones = np.ones(len(Z))
@@ -83,7 +75,7 @@ class RegularizedProblem(NeuronSearch):
         """Add neurons, and optimize all weights."""
         self._rounds += 1
         self._add(neurons)
-        objective = Objective(self.A, self._loss, self._cost)
+        objective = Objective(self.A, self._loss)
         for alphas in optimize_weights(objective, self.alphas, self.deadline):
             value = objective.value(alphas)
             fewer = np.count_nonzero(alphas) < np.count_nonzero(self.alphas)
@@ -94,11 +86,12 @@ class RegularizedProblem(NeuronSearch):
 
     def search(self) -> np.ndarray:
         """Find neurons of large value at the slopes."""
-        used, prices = self.U[self.alphas > 0], self._slopes() / len(self.Z)
+        used, c = self.U[self.alphas > 0], self._slopes()
+        unit = float(np.abs(c).max()) or 1.0  # squares of huge prices are beyond float64
         largest = self.find_neurons(
-            prices, used, samples=_SAMPLES, normal=_NORMAL, count=_COLUMNS_PER_ROUND
+            c / unit, used, samples=_SAMPLES, normal=_NORMAL, count=_COLUMNS_PER_ROUND
         )
-        self._searched = max(largest, self._cost)
+        self._searched = max(unit * largest, 1.0)
         return self.recent
 
     def proof_is_due(self) -> bool:
@@ -108,29 +101,29 @@ class RegularizedProblem(NeuronSearch):
 
     def prove(self, report: Report) -> np.ndarray:
         """Prove a bound at the slopes."""
-        p = self._slopes()
+        c = self._slopes()
         found = self.bound_neurons(
-            p / len(p),
-            floor=self._cost,
+            c,
+            floor=1.0,
             found=self._searched,
             attained=self._searched,
             count=_COLUMNS_PER_ROUND,
-            report=lambda largest: report(Bracket(self._bound(p, largest), self.objective), ""),
+            report=lambda largest: report(Bracket(self._bound(c, largest), self.objective), ""),
         )
-        self._offer(p, found.upper_bound, found.proof)
+        self._offer(c, found.upper_bound, found.proof)
         self.restart_clock()
         if not self.targets_pay(found.upper_bound, self._searched):
             return found.directions
-        return np.concatenate([found.directions, self._prove_by_targets(p, found, report)])
+        return np.concatenate([found.directions, self._prove_by_targets(c, found, report)])
 
-    def _prove_by_targets(self, p: np.ndarray, found: Pricing, report: Report) -> np.ndarray:
-        """Improve the bound at the slopes p by targets that fall; returns the neurons met."""
-        self._targets.begin(p / len(p), self._searched, found.directions)
+    def _prove_by_targets(self, c: np.ndarray, found: Pricing, report: Report) -> np.ndarray:
+        """Improve the bound at the slopes c by targets that fall; returns the neurons met."""
+        self._targets.begin(c, self._searched, found.directions)
         return self._targets.improve(
             upper=found.upper_bound,
-            lower=self._cost,
+            lower=1.0,
             tol=self.tol,
-            offer=lambda _, *proof: self._offer(p, *proof),
+            offer=lambda _, *proof: self._offer(c, *proof),
             report=lambda line: report(self.bracket, line),
         )
 
@@ -143,31 +136,31 @@ class RegularizedProblem(NeuronSearch):
     def finish(self, *, early: bool) -> None:
         """Take a relaxed bound, which costs nothing, where no proof was reached."""
         if self.lower == 0:
-            p = self._slopes()
-            self._offer(p, self.pricing.relax(p / len(p)), BY_RELAXATION)
+            c = self._slopes()
+            self._offer(c, self.pricing.relax(c), BY_RELAXATION)
 
     def _slopes(self) -> np.ndarray:
         """The slopes (n,) of the loss at the present weights: the dual candidates."""
-        return self._loss.slopes(self.A @ self.alphas)
+        return self._loss.slopes((self.A @ self.alphas)[:, None])[:, 0]
 
     def _searched_bound(self) -> float:
         """The bound at the slopes, if search found the largest value there."""
         return self._bound(self._slopes(), self._searched)
 
-    def _scale(self, p: np.ndarray, largest: float) -> np.ndarray:
-        """The multiple of p that proves most where no neuron is worth more than its cost."""
-        return p * self._loss.scale(p, self._cost / largest if largest > 0 else np.inf)
+    def _scale(self, c: np.ndarray, largest: float) -> np.ndarray:
+        """The multiple of c that proves most where no neuron is worth more than 1."""
+        return c * self._loss.scale(c[:, None], 1 / largest if largest > 0 else 1.0)
 
-    def _bound(self, p: np.ndarray, largest: float) -> float:
-        """What slopes p prove if neurons have at most this value."""
-        return self._loss.conjugate(self._scale(p, largest))
+    def _bound(self, c: np.ndarray, largest: float) -> float:
+        """What slopes c prove if neurons have at most this value."""
+        return self._loss.bound(self._scale(c, largest)[:, None])
 
-    def _offer(self, p: np.ndarray, largest: float, proof: str) -> None:
-        """Keep the slopes p, where all neurons have at most this value, if their bound is best."""
+    def _offer(self, c: np.ndarray, largest: float, proof: str) -> None:
+        """Keep the slopes c, where all neurons have at most this value, if their bound is best."""
         largest = largest * (1 + ROUNDING)
-        bound = self._bound(p, largest)
+        bound = self._bound(c, largest)
         if bound > self.lower:
-            self.lower, self.dual, self.proof = bound, self._scale(p, largest), proof
+            self.lower, self.dual, self.proof = bound, self._scale(c, largest), proof
 
     def _add(self, U: np.ndarray) -> None:
         """Add neurons, each with the output sign that pays, to those that have weight."""
