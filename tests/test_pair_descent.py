@@ -16,7 +16,7 @@ from netmargin.solvers.cone_fallback import minimize_norm, propose_in_box
 from netmargin.solvers.hard_kernel import HardMargin
 from netmargin.solvers.kernel_engine import solve_kernel
 from netmargin.solvers.kernel_matrix import KernelMatrix
-from netmargin.solvers.pair_descent import descend, steps
+from netmargin.solvers.pair_descent import descend, descent, steps
 from netmargin.solvers.soft_kernel import SoftMargin
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
@@ -202,14 +202,14 @@ def test_both_versions_take_the_same_steps():
 
 def test_samples_that_move_are_copied_once_and_rounded_where_that_is_enough(engine, monkeypatch):
     copies = []
-    copy = engine.copy_part
+    copy = descent._copy_part
 
     def recorded(K, chosen, part):
         copy(K, chosen, part)
         assert part == pytest.approx(K[np.ix_(chosen, chosen)], rel=1e-6 * (part.dtype != K.dtype))
         copies.append((len(chosen), part.dtype))
 
-    monkeypatch.setattr(engine, "copy_part", recorded)
+    monkeypatch.setattr(descent, "_copy_part", recorded)
     for tol, dtype in ((1e-3, np.float32), (1e-9, np.float64)):
         weights = np.zeros(200)
         assert descend(K, EVEN, np.full(200, 1.0), weights, tol=tol) <= tol

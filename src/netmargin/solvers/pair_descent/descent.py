@@ -111,7 +111,7 @@ class Descent:
         if not (fits and np.isin(moving, last, assume_unique=True).all()):
             self._copied = last, part = _NOTHING_COPIED  # before there is another one
             part = np.empty((len(moving), len(moving)), dtype)
-            self._steps.copy_part(self._K, moving, part)
+            _copy_part(self._K, moving, part)
             self._copied = moving, part
         return self._copied
 
@@ -156,6 +156,12 @@ class Descent:
         """One Newton step more where it costs next to nothing."""
         if np.count_nonzero((self.a > 0) & (self.a < self._caps)) <= _POLISHED:
             take_newton_step(self._K, self._y, self.a, self._g, self._caps)
+
+
+def _copy_part(K: np.ndarray, chosen: np.ndarray, part: np.ndarray) -> None:
+    """Write the rows and columns `chosen` (m,) of K (n, n) into `part` (m, m), which may round."""
+    for row, i in zip(part, chosen, strict=True):
+        row[:] = K[i].take(chosen)
 
 
 def descend(

@@ -19,18 +19,3 @@ def find_second(slacks, low, high, signs, row, i, first, least_curvature, gains)
 
 def move_slacks(slacks, signs, s, row, t, other):
     slacks -= signs * (s * row + t * other)
-
-
-def scale_back(a, g, caps, low, high, slacks, lengths):
-    a[:], g[:] = np.where(high > 0, -low / lengths, caps), slacks * lengths
-
-
-def sum_gap(a, g, caps, hard):
-    outputs = 1.0 - g
-    excess = 0.0 if hard else float(caps @ np.maximum(g, 0.0))
-    return float(a.sum()), float(a @ outputs), excess, float(outputs.min())
-
-
-def copy_part(K, chosen, part):
-    for row, i in zip(part, chosen, strict=True):
-        row[:] = K[i].take(chosen)

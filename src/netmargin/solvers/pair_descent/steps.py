@@ -79,36 +79,6 @@ def _move_slacks(slacks, signs, s, row, t, other):
         slacks[j] -= signs[j] * (s * row[j] + t * other[j])
 
 
-@_make_fast(_LOOSE)
-def _scale_back(a, g, caps, low, high, slacks, lengths):
-    """Write weights and slacks in the units of the caller into `a` and `g`."""
-    for j in range(len(a)):
-        a[j] = -low[j] / lengths[j] if high[j] > 0 else caps[j]
-        g[j] = slacks[j] * lengths[j]
-
-
-@_make_fast(_LOOSE)
-def _sum_gap(a, g, caps, hard):
-    """The sums of weights, of the squared norm and of hinge losses, and the least output."""
-    total, square, excess, least = 0.0, 0.0, 0.0, np.inf
-    for j in range(len(a)):
-        total += a[j]
-        square += a[j] * (1.0 - g[j])
-        if not hard:
-            excess += caps[j] * max(g[j], 0.0)
-        least = min(least, 1.0 - g[j])
-    return total, square, excess, least
-
-
-@_make_fast()
-def copy_part(K, chosen, part):
-    """Write the rows and columns `chosen` (m,) of K (n, n) into `part` (m, m), which may round."""
-    for i in range(len(chosen)):
-        row = K[chosen[i]]
-        for j in range(len(chosen)):
-            part[i, j] = row[chosen[j]]
-
-
 @_make_fast()
 def solve_two(q, u, v, box):
     """The steps (s, t) in a box that minimize (s^2 + 2 q s t + t^2) / 2 - u s - v t."""
@@ -138,10 +108,10 @@ def solve_two(q, u, v, box):
 @_make_fast(_LOOSE)
 def measure_gap(a, g, caps, hard):
     """The relative gap of weights (m,) that these samples alone would leave."""
-    total, square, excess, least = _sum_gap(a, g, caps, hard)
+    total, square, least = a.sum(), (a * (1.0 - g)).sum(), 1.0 - g.max()
     if hard:
         return 1.0 - least * total / square if square > 0 else 1.0
-    primal = 0.5 * square + excess
+    primal = 0.5 * square + (caps * np.maximum(g, 0.0)).sum()
     if least > 0:  # scaled up, f has no hinge losses
         primal = min(primal, 0.5 * square / (least * least))
     return (primal - (total - 0.5 * square)) / primal if primal > 0 else 0.0
@@ -163,7 +133,7 @@ def take_steps(K, y, a, g, caps, diagonal, hard, tol, budget):
     gains = np.empty(len(a))
     for step in range(budget + 1):
         if step % every == 0 or step == budget:
-            _scale_back(a, g, caps, low, high, slacks, lengths)
+            a[:], g[:] = np.where(high > 0, -low / lengths, caps), slacks * lengths
             if step == budget or measure_gap(a, g, caps, hard) <= tol:
                 return step
         i = _find_first(slacks, low, high, gains)
