@@ -69,7 +69,7 @@ CALLS = {
 }
 
 
-@pytest.mark.slow_cases("certify", "completeness", "compare")
+@pytest.mark.slow_cases("certify", "completeness", "compare", "tangent_svm")
 @pytest.mark.nightly_cases("robustness", "train")
 @pytest.mark.parametrize("call", CALLS)
 def test_numbers_are_those_of_the_net_without_the_class(call):

@@ -86,6 +86,7 @@ def rivals_of(y: int, outputs: int) -> list[np.ndarray]:
     return [np.eye(outputs)[j] - np.eye(outputs)[y] for j in range(outputs) if j != y]
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("outputs", [1, 2, 4])
 def test_linear_nets_to_the_last_digits(outputs):
     """The distance to the nearest hyperplane; the points are misclassified and that far."""
@@ -118,6 +119,7 @@ def test_the_boundary_of_a_ball_is_followed_towards_x():
     np.testing.assert_allclose((points - x).norm(dim=1), distances, rtol=1e-12)
 
 
+@pytest.mark.slow_cases("activation1-3", "activation0-1")
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("activation", [nn.ReLU(), nn.LeakyReLU(0.3)])
 def test_small_nets_against_all_linear_regions(outputs, activation):
@@ -133,6 +135,7 @@ def test_small_nets_against_all_linear_regions(outputs, activation):
         assert upper == pytest.approx(exact, rel=1e-6)  # the accuracy of the other solver
 
 
+@pytest.mark.slow_cases("0.3")
 @pytest.mark.parametrize("slope", [0.0, 0.3, -1.0])
 def test_descents_end_where_no_neighbour_is_nearer(slope):
     """From far points: the nearest of its own region, and of those beyond each kink it lies on."""
@@ -174,6 +177,7 @@ def pooled_net() -> nn.Module:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_cases("pooled_net")
 @pytest.mark.parametrize(
     ("make", "box", "farther"),
     [
@@ -204,6 +208,7 @@ def test_no_weaker_than_the_attacks_of_foolbox(make, box, farther):
     assert (ours.lower <= ours.upper).all()
 
 
+@pytest.mark.slow
 def test_the_same_points_twice():
     """Nothing depends on torch's generator, and it is left as it was."""
     net, X, y = small_net(3, nn.ReLU(), seed=0)

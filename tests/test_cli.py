@@ -98,6 +98,7 @@ def test_train_measure_and_resume_a_recipe(tmp_path, capsys):
         assert measured["margins"]["input"]["25%"] > 0
 
 
+@pytest.mark.slow
 def test_your_own_model_and_data(own, capsys):
     assert run(f"train {OWN} --until-log10-loss -3 --quiet") == 0
     assert "log10-loss fell below -3" in capsys.readouterr().out
@@ -259,6 +260,7 @@ def _keys(value) -> set[str]:
     return set(value if isinstance(value, dict) else ()).union(*map(_keys, parts))
 
 
+@pytest.mark.slow_cases("train")
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -176,6 +176,7 @@ BY_COLUMNS += ["min_norm_interpolation, l1"]
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_cases("f1_logistic", "f1_soft_margin", "min_norm")
 @pytest.mark.parametrize("name", BY_COLUMNS)
 def test_ctrl_c_in_any_phase_of_the_search_leaves_a_valid_answer(name):
     row, whole = ROWS[name], solved(name)

@@ -149,7 +149,7 @@ def heavy_pairs(tails, n, count):
         yield q[0], 7 * q[1]
 
 
-@pytest.mark.slow_cases("50")
+@pytest.mark.slow_cases("50", "20-mirrored")
 @pytest.mark.parametrize("tails", ["mirrored lognormal", "Student's t of 3 degrees"])
 @pytest.mark.parametrize("n", [20, 50])
 def test_of_20_pairs_of_equal_nets_one_at_most_looks_different(tails, n):

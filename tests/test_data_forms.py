@@ -6,7 +6,7 @@ from tests.data_forms import FORMS, NUMBERS, compute, describe_difference, draw_
 
 SHARE = 5
 """One in so many forms is tried in the quick run, other ones with each function."""
-MARKS = {"robustness": pytest.mark.slow, "regularization_path": pytest.mark.nightly}
+MARKS = dict.fromkeys(("regularization_path", "robustness"), pytest.mark.nightly)
 """Of functions that take a second of a core for each form."""
 
 

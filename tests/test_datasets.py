@@ -20,7 +20,7 @@ needs_data = pytest.mark.skipif(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(y=st.lists(st.integers(0, 4), min_size=1, max_size=60), data=st.data())
 def test_subsets_are_balanced_as_far_as_the_classes_allow(y, data):
     y = np.array(y)

@@ -13,6 +13,8 @@ from tests.docs_blocks import ROOT, blocks_of, commands_of, paste
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TIMED = {"README.md", "tour.md"}
 """Documents with blocks that take longer than seconds."""
+NIGHTLY = {"cluster.md", "tour.md", "training-loops.md"}
+"""Documents that take longest, and show what the README and the tests of frameworks show too."""
 OF_FRAMEWORKS = {"training-loops.md"}
 """Documents with blocks that need Lightning and transformers."""
 
@@ -23,9 +25,8 @@ def python_blocks(path):
 
 def marks_of(name):
     """Which run a document belongs to."""
-    return [pytest.mark.slow] * (name in TIMED) + [pytest.mark.integrations] * (
-        name in OF_FRAMEWORKS
-    )
+    named = {"nightly": NIGHTLY, "integrations": OF_FRAMEWORKS}
+    return [getattr(pytest.mark, mark) for mark, names in named.items() if name in names]
 
 
 @pytest.mark.slow
@@ -48,7 +49,7 @@ def test_python_blocks_run_as_they_are(path, tmp_path, monkeypatch):
 
 
 def test_only_timed_documents_state_times():
-    """A block that says how long it takes is in a document whose test is marked slow."""
+    """A block that says how long it takes is in a document that is named here."""
     stated = {
         path.name
         for path in DOCUMENTS

@@ -113,6 +113,7 @@ def test_weights_of_samples_and_classes_move_the_boundary():
         NTKClassifier().fit(X, y, sample_weight=-np.ones(80))
 
 
+@pytest.mark.slow_cases("VariationNormClassifier-None")
 @pytest.mark.parametrize("C", [1.0, None])
 @pytest.mark.parametrize("make", [NTKClassifier, ReLUKernelClassifier, VariationNormClassifier])
 def test_a_class_without_weight_is_a_class_that_is_not_predicted(make, C):
@@ -238,6 +239,7 @@ def test_random_state_is_what_scikit_learn_takes():
         VariationNormClassifier(random_state="x").fit(X, y)
 
 
+@pytest.mark.slow_cases("hinge")
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 def test_one_net_of_the_variation_norm_fits_all_classes(loss):
     X, y = load_iris(return_X_y=True)
@@ -296,6 +298,7 @@ def test_a_proof_of_the_variation_norm_is_had_on_request_for_two_classes():
         VariationNormClassifier(loss="squared-hinge").fit(X, y)
 
 
+@pytest.mark.slow
 def test_the_neurons_of_a_sparse_net_are_drawn(tmp_path, monkeypatch):
     iris = load_iris()
     X, y = iris.data[50::5], iris.target[50::5] == 2

@@ -72,6 +72,7 @@ def test_linear_nets_of_any_scale(scale):
     np.testing.assert_allclose(report.lower, truth, rtol=2e-6)
 
 
+@pytest.mark.slow
 def test_units_of_very_different_scale_move_no_radius():
     """Rows of a layer times 1e-9 to 1e9, which the columns of the next one undo."""
     net, scaled = make_net(4, 6, 5, 3), make_net(4, 6, 5, 3)
@@ -128,6 +129,7 @@ def test_small_nets_against_all_patterns(seed):
     assert found.lower >= (1 - 1e-3) * truth
 
 
+@pytest.mark.slow
 def test_where_no_rival_ever_wins_the_radius_grows_and_stays_open():
     chain, x, own = draw_net(np.random.default_rng([NEVER_LOST, 7]))
     assert math.isinf(exact_radius(chain, x, own))

@@ -69,11 +69,11 @@ def least_norm(Z, y, slope, *, equal=False, cost=np.inf) -> float:
     return float(prices @ x)
 
 
-@pytest.mark.slow_cases("2-0.0", "3-0.1", "2-0.5")
+@pytest.mark.slow_cases("2-0", "3-0.0", "3-0.1", "3--1")
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, -1.0])
 @pytest.mark.parametrize("D", [2, 3])
 def test_margins_are_those_of_a_cone_program_over_all_patterns(D, slope):
-    for seed in range(4):
+    for seed in range(2):
         X, y, values = draw(D, seed)
         hard = f1_max_margin(X, y, bias=False, activation=leaky(slope))
         best = 0.5 / least_norm(X, y, slope)

@@ -360,6 +360,7 @@ def test_wrong_arguments_of_a_flow(options, sentence):
         flow_of(torch.relu, **options)
 
 
+@pytest.mark.slow_cases("1e-300-proximal")
 @pytest.mark.parametrize("method", ["exact", "proximal"])
 @pytest.mark.parametrize("scale", [1e-300, 1e20, 1e160, 1e300])
 def test_a_flow_of_data_at_the_ends_of_float64_ends_or_says_why(scale, method):
@@ -381,7 +382,7 @@ def _float64():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the ledger checks it in `make test-slow`, as lyu-li/kkt-limit
 @pytest.mark.usefixtures("_float64")
 def test_flow_of_a_smooth_net_approaches_a_kkt_point():
     """Epsilon falls 10x, beta tends to 1, the trade-off stays below Lemma C.8's point."""

@@ -290,7 +290,8 @@ def head_of(call, net, data) -> str:
     return " ".join(said)
 
 
-@pytest.mark.slow_cases("robustness")
+@pytest.mark.slow_cases("robustness-floor")
+@pytest.mark.nightly_cases(*(f"robustness-{name}" for name in MASKED if name != "floor"))
 @pytest.mark.parametrize("name", MASKED)
 @pytest.mark.parametrize("call", DISTANCES)
 def test_masked_gradients_are_told_of(name, call):

@@ -223,9 +223,8 @@ WHOLE = ("analyse", "check", "empirical_ntk")
 """Functions that take inputs without labels."""
 
 
-@pytest.mark.slow_cases(
-    "certify", "gradient_flow", "maximize_margin", "regularization_path", "tangent_svm", "train"
-)
+@pytest.mark.nightly_cases("maximize_margin", "regularization_path")
+@pytest.mark.slow_cases("certify", "gradient_flow", "tangent_svm", "train")
 @pytest.mark.parametrize("call", CALLS)
 def test_every_function_takes_what_people_have(call):
     answers = {}
@@ -253,6 +252,12 @@ def _flat(answer):
     return map(np.asarray, answer) if isinstance(answer, tuple) else [np.asarray(answer)]
 
 
+@pytest.mark.slow_cases(
+    "kind0-maximize_margin",
+    "kind0-regularization_path",
+    "kind1-maximize_margin",
+    "kind1-regularization_path",
+)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
 def test_every_function_takes_half_precision(call, kind):

@@ -454,6 +454,9 @@ def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[A
             pytest.fail(f"Ctrl-C at call {moment} of {inside} was let through")
 
 
+@pytest.mark.nightly_cases(
+    "regularization_path", "gradient_flow, proximal", "maximize_margin, not separated"
+)
 @pytest.mark.slow_cases(
     "gradient_flow, proximal",
     "gradient_flow-flow.exact",
@@ -462,6 +465,12 @@ def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[A
     "maximize_margin-ascent.stages:minimize",
     "papers.two_homogeneity.mirror_flow-flow.exact",
     "regularization_path",
+    "papers.two_homogeneity.mirror_flow-flow",
+    "maximize_margin-ascent.stages",
+    "gradient_flow-flow",
+    "certify-kkt.constraint_search",
+    "certify-kkt.subgradients",
+    "bounds.interclass_distance-bounds.view_search:minimize",
 )
 @pytest.mark.parametrize(
     ("name", "inside"),

@@ -180,6 +180,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow_cases("mirrored", "moved]", "noise")
 @pytest.mark.parametrize("change", CHANGES)
 def test_changed_copies_of_images_are_found(change):
     X, y, wrong = wrong_digits()

@@ -127,7 +127,17 @@ def test_every_claim_has_a_row_that_breaks_it():
 
 @pytest.mark.slow
 @pytest.mark.nightly_cases(
-    "lyu-li/rates", "lyu-li/kkt-finite-time", "two-homogeneity/parity-error", "wei/net-beats-kernel"
+    "lyu-li/angle-integral",
+    "lyu-li/kkt-finite-time",
+    "lyu-li/rates",
+    "lyu-li/smoothed-monotone",
+    "two-homogeneity/early-margin",
+    "two-homogeneity/parity-error",
+    "wei/mass-growth",
+    "wei/max-margin-path",
+    "wei/net-beats-kernel",
+    "wei/perturbed-flow",
+    "wei/regression-limit",
 )
 @pytest.mark.parametrize("id", CLAIMS)
 def test_claims_hold(id):
@@ -164,11 +174,17 @@ def test_claims_hold(id):
     "wei/path-accuracy",
     "wei/perturbed-flow",
     "wei/regression-limit",
+    "chizat-bach/growth",
+    "wei/width-monotone",
+    "lyu-li/gd-monotone",
 )
 @pytest.mark.nightly_cases(
-    "lyu-li/rates exponent",
-    "lyu-li/rates upper",
+    "chizat-bach/mirror-rate share",
+    "chizat-bach/output-rate share",
     "lyu-li/kkt-finite-time start",
+    "lyu-li/kkt-limit rates",
+    "lyu-li/rates",
+    "lyu-li/smoothed-monotone sign1",
     "wei/regression-limit factor",
     "two-homogeneity/parity-error",
     "wei/net-beats-kernel draw",

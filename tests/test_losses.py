@@ -53,7 +53,7 @@ def margin_lists(draw, name: str):
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_loss_and_weights_agree_with_mpmath(name, data):
     q = data.draw(margin_lists(name))
@@ -67,7 +67,7 @@ def test_loss_and_weights_agree_with_mpmath(name, data):
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(log10=log10_losses())
 def test_inverse_link_agrees_with_mpmath(name, log10):
     log_loss = log10 * 2.302585092994046

@@ -102,6 +102,7 @@ SIGMOIDS = {
 }
 
 
+@pytest.mark.nightly_cases("gradient_flow", "regularization_path", "robustness")
 @pytest.mark.slow_cases(*(call for call in CALLS if call not in ("measure", "analyse")))
 @pytest.mark.parametrize("call", CALLS)
 def test_outputs_beside_scores_change_no_number(call):
@@ -222,7 +223,8 @@ BINARY_CALLS = {
 }
 
 
-@pytest.mark.slow_cases("robustness", "certify", "train")
+@pytest.mark.nightly_cases("robustness")
+@pytest.mark.slow_cases("certify", "train")
 @pytest.mark.parametrize("call", BINARY_CALLS)
 def test_one_output_behind_a_sigmoid_is_read_as_log_odds(call):
     """Its sign is no decision; what goes into the sigmoid is, with no digit lost at 1 - 1e-40."""

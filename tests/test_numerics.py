@@ -51,6 +51,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow_cases("VariationNormRegressor", "f1_logistic")
 @pytest.mark.parametrize("name", CALLS)
 def test_numpy_told_to_raise_changes_no_answer(name):
     with warnings.catch_warnings():

@@ -35,8 +35,8 @@ def out(tmp_path_factory):
 
 
 @pytest.mark.nightly_cases(
-    "chizat-bach/fig2c",
-    "chizat-bach/fig2d",
+    "chizat-bach/fig1",
+    "chizat-bach/fig2",
     "lyu-li/fig1",
     "lyu-li/fig4",
     "lyu-li/fig5",
@@ -186,7 +186,7 @@ def wait_for_runs(process: subprocess.Popen, runs: Path, number: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_sweep_goes_on(tmp_path):
     """kill -9 in the middle: done runs are kept, and the rows are those of a whole sweep."""
     runs, process = (

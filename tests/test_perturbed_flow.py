@@ -28,6 +28,7 @@ def entropy(p):
 # The convex reference
 
 
+@pytest.mark.slow_cases("1e-06-2")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("regularization", [1e-6, 1e-3, 0.1])
 def test_logistic_reference_by_brute_force(regularization, power):
@@ -84,6 +85,7 @@ def test_logistic_reference_of_contradictions_is_zero():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_cases("Dirac")
 @pytest.mark.parametrize("start", ["Dirac", "half-sphere"])
 def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
     """To 1e-3 of the certified optimum, from one neuron, and from positive ones, |a| = b."""

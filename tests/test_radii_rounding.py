@@ -74,7 +74,7 @@ def roots(net: nn.Sequential, kinks: set) -> list[Fraction]:
 @pytest.mark.parametrize(
     ("count", "options"),
     [
-        (15, {"effort": "quick", "attacks": ()}),
+        (8, {"effort": "quick", "attacks": ()}),
         (2, {"effort": "quick"}),
         (8, {"effort": "exact", "attacks": ()}),
         pytest.param(80, {"effort": "exact"}, marks=pytest.mark.nightly),
@@ -148,7 +148,7 @@ def test_products_of_layers_that_cancel(kind, effort):
 
     effort : of `robustness`; None for the radii of Lipschitz constants and slopes alone.
     """
-    rng, close, count = np.random.default_rng(0), 0, 60 if effort is None else 3
+    rng, close, count = np.random.default_rng(0), 0, 30 if effort is None else 3
     for n in range(count):
         e, size, width = 2.0 ** -int(rng.integers(10, 31)), int(rng.integers(1, 4)), 1
         first, second, out, bias = [[1.0], [1 + e]], [[1.0, e - 1]], -(2.0**60), 1.0

@@ -19,7 +19,7 @@ ANGLES = np.linspace(0, 2 * np.pi, 20_000)
 NEURONS = np.column_stack([np.cos(ANGLES), np.sin(ANGLES)])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the checks of the classifier of the same solver are in `make test-slow`
 @pytest.mark.filterwarnings("ignore")
 def test_the_regressor_conforms():
     """Every check of scikit-learn, none of them expected to fail."""
@@ -59,6 +59,7 @@ def test_without_a_price_the_net_goes_through_all_points():
         VariationNormRegressor(alpha=0).fit([[1.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
 
 
+@pytest.mark.slow
 def test_several_targets_share_their_neurons():
     Z, y = make_friedman1(80, 5, random_state=0)
     one = VariationNormRegressor().fit(Z, y)

@@ -38,8 +38,8 @@ SETS = {
 }
 
 
-@pytest.mark.nightly_cases("hexagon", "inside", "xor")
-@pytest.mark.slow_cases("hexagon]", "inside, outside]", "square]", "two", "xor")
+@pytest.mark.nightly_cases("hexagon", "inside", "square", "xor")
+@pytest.mark.slow_cases("two")
 @pytest.mark.parametrize("name", SETS)
 def test_margins_tend_to_the_certified_optimum(name):
     X, y = SETS[name]

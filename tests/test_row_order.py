@@ -56,6 +56,13 @@ NUMBERED = {
 }
 
 
+@pytest.mark.nightly_cases(
+    "maximize_margin-batches",
+    "maximize_margin-dicts",
+    "maximize_margin-indices",
+    "maximize_margin-one",
+    "maximize_margin-shuffled,",
+)
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("entry", NUMBERED)
 def test_a_loader_that_shuffles_is_read_in_the_order_of_its_data_set(entry, loader):

@@ -65,6 +65,7 @@ def test_samples_of_length_0_and_of_any_size_do_no_harm():
     assert np.isfinite(dual).all()
 
 
+@pytest.mark.slow
 def test_ascents_find_what_rounds_alone_do_not_find_in_their_time(monkeypatch):
     """After so many rounds the margin is larger with ascents than without."""
     margins = {}

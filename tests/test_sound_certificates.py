@@ -131,7 +131,7 @@ class Square(nn.Module):
 def test_no_multipliers_beat_the_lower_bound(name, few):
     """Non-negative least squares over all constraints, of which few took part."""
     torch.manual_seed(few)
-    for _ in range(3):
+    for _ in range(2):
         net = NETS[name]().double()
         X, y = labelled(net, torch.randn(90, 5, dtype=torch.float64))
         certificate = nm.certify(net, (X, y), max_constraints=few, tol=1e-9)
@@ -236,7 +236,7 @@ def test_rounding_is_allowed_for():
     2 in 5 lower bounds and smallest margins are wrong by more than they say.
     """
     proved = 0
-    for seed in range(30):
+    for seed in range(15):
         random = np.random.default_rng(seed)
         weights = random.normal(size=2)
         across = np.array([-weights[1], weights[0]]) * 10 ** random.uniform(0, 8)
@@ -253,7 +253,7 @@ def test_rounding_is_allowed_for():
         share = Fraction(certificate.epsilon_lower) / Fraction(certificate.norm)
         assert share**2 <= exact_share_in_a_plane(exact, rows)
         proved += certificate.completeness is Completeness.ALL
-    assert proved >= 22
+    assert proved >= 11
 
 
 def dot(weights, x) -> Fraction:

@@ -259,7 +259,7 @@ SOLVERS = {
 }
 
 
-@pytest.mark.slow_cases("interpolation")
+@pytest.mark.slow_cases("interpolation", "f1_soft_margin", "f1_squared")
 @pytest.mark.parametrize("name", SOLVERS)
 def test_targets_bracket_the_optimum_of_every_problem(name, request):
     """The tree at the best dual weights proves the optimum; targets come near it from outside."""

@@ -60,6 +60,7 @@ def show(net, data):
         nm.page(net, data, out=f"{folder}/page.html")
 
 
+@pytest.mark.slow_cases("train-8000")
 @pytest.mark.parametrize(
     ("loop", "width", "threads"),
     [

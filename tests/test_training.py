@@ -112,6 +112,7 @@ def test_constant_rate_equals_torch_sgd(digits):
         assert torch.allclose(p, q, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow_cases("loss1")
 @pytest.mark.parametrize(("log10", "dtype"), [(-1000, torch.float64), (-1e5, torch.float32)])
 @pytest.mark.parametrize("loss", [CrossEntropy(), Exponential()])
 def test_training_goes_on_far_below_underflow(separated, digits, log10, dtype, loss):
@@ -361,7 +362,9 @@ def test_undo_and_resume_cover_every_buffer_and_extra_state(tmp_path, digits):
     assert runs[0][1] == 8 * 2  # two batches in each accepted epoch
 
 
-@pytest.mark.slow_cases("worker")
+@pytest.mark.slow_cases(
+    "worker", "persistent", "numpy", "Python's", "generator of the batch", "generator of the loader"
+)
 @pytest.mark.parametrize("kind", killed_runs.KINDS)
 def test_runs_on_every_kind_of_loader_resume_or_are_told_beforehand(
     tmp_path, digits, kind, recwarn
@@ -407,7 +410,6 @@ def test_a_finished_run_can_be_extended(tmp_path, digits):
 @pytest.mark.parametrize(
     ("kills", "kinds"),
     [
-        (3, ["arrays"]),
         (1, ["generator of the sampler", "numpy's global generator"]),
         pytest.param(3, list(killed_runs.KINDS), marks=pytest.mark.nightly),
     ],
@@ -548,6 +550,7 @@ def test_the_square_is_of_the_parameters_that_the_outputs_scale_with():
     assert found.item() == pytest.approx(scored.twin.last.weight.square().sum().item())
 
 
+@pytest.mark.slow
 def test_a_fresh_net_gets_a_norm_from_which_training_keeps_it_separated(digits):
     digits = digits[0][:80], digits[1][:80]
     torch.manual_seed(0)
