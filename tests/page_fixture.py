@@ -33,7 +33,7 @@ def digits_records() -> tuple:
     """A certificate, radii of 40 held-out digits, and the history."""
     net, history = digits_net()
     data, (X, y) = digits_data()
-    certificate = nm.certify(net, data, max_constraints=400)  # of 3,600: a third of a second, not five
+    certificate = nm.certify(net, data, max_constraints=400)  # of 3,600: not five seconds
     radii = nm.robustness(
         net, (X[20:60], y[20:60]), box=(0, 1), attacks=("deepfool",), progress=False
     )

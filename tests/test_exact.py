@@ -20,7 +20,7 @@ INSTANCES = {
     "kernel_soft": 100,
     "f2": 50,
     "ntk": 50,
-    "least_norm_l2": 50,
+    "least_norm_l2": 100,
     "f1": 12,
     "narrow": 12,
     "f1_soft": 12,
