@@ -1,21 +1,21 @@
 """The least loss with a price on the variation norm as a problem of column generation.
 
 In units of unit-norm samples and features, and of the price of a unit of weight. Neurons are priced
-at the slopes c of the loss, and all weights are optimized by Newton's method (`optimize_weights`).
-Where no neuron has |sum_i c_i phi(u . z_i)| above 1, the loss has a `bound` at c.
+at the slopes c of the loss, whose `bound` at c is proved where no neuron has |sum_i c_i phi(u .
+z_i)| above 1.
 """
 
 import numpy as np
 
 from ...result import Bracket
 from ..neurons.losses import ROUNDING, Loss
+from ..neurons.weights import weigh_signed
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import BY_RELAXATION
 from ..pricing.local import weighted_sums
 from .engine import Patience, Report
 from .falling_targets import FallingTargets
 from .neuron_search import NeuronSearch
-from .newton import Objective, optimize_weights
 from .options import Options
 
 # The numbers of rounds and starts were set by trial; no proof depends on them.
@@ -30,8 +30,6 @@ is taken for the reason.
 """
 _MOST_ROUNDS = 500
 """An emergency brake: runs that still improve after so many rounds end as if they had stalled."""
-_RELATIVE_TIE = 1e-14
-"""Objectives that differ by less are equal up to rounding: the one with fewer neurons is kept."""
 
 
 class RegularizedProblem(NeuronSearch):
@@ -75,13 +73,10 @@ class RegularizedProblem(NeuronSearch):
         """Add neurons, and optimize all weights."""
         self._rounds += 1
         self._add(neurons)
-        objective = Objective(self.A, self._loss)
-        for alphas in optimize_weights(objective, self.alphas, self.deadline):
-            value = objective.value(alphas)
-            fewer = np.count_nonzero(alphas) < np.count_nonzero(self.alphas)
-            tie = value <= self.objective * (1 + _RELATIVE_TIE)
-            if value < self.objective or (fewer and tie):
-                self.alphas, self.objective = alphas, value
+        alphas = weigh_signed(self._loss, self.A, self.alphas)
+        objective = float(alphas.sum()) + self._loss.value((self.A @ alphas)[:, None])
+        if objective < self.objective:
+            self.alphas, self.objective = alphas, objective
         self._patience.count_round(self.objective)
 
     def search(self) -> np.ndarray:

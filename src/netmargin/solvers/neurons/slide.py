@@ -29,10 +29,10 @@ def slide(samples: Samples, W: np.ndarray, A: np.ndarray, steps: int) -> tuple[n
     return U / np.maximum(lengths, _TINY), lengths * V
 
 
-def minimize_smoothly(evaluate, x: np.ndarray, steps: int, bounds=None) -> np.ndarray:
+def minimize_smoothly(evaluate, x: np.ndarray, steps: int) -> np.ndarray:
     """The point that so many steps of L-BFGS lead to, where `evaluate` has value and gradient."""
     options = {"maxiter": steps, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 0.0}
-    return minimize(evaluate, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    return minimize(evaluate, x, jac=True, method="L-BFGS-B", options=options).x
 
 
 def _unpack(x: np.ndarray, k: int, D: int) -> tuple[np.ndarray, np.ndarray]:

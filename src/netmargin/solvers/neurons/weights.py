@@ -2,21 +2,24 @@
 
 import numpy as np
 
+from .losses import Loss
 from .samples import Samples
 from .slide import minimize_smoothly
 
-_NEWTON_STEPS = 8
+_NEWTON_STEPS = 20
 """Newton's method has the weights of one output after some five steps; more are rounding."""
-_MODEL_STEPS = 500
-"""Steps for the quadratic model over k weights, which cost k^2 each."""
-_STEP_LENGTHS = 0.5 ** np.arange(8.0)
-"""Lengths tried in a line search: the model of what is piecewise quadratic is seldom far off."""
-_GAIN = 1e-7
-"""Newton's method ends where a step gains less than this part."""
+_MODEL_STEPS = 1000
+"""Weights that leave or enter a quadratic model, one a step: seldom more than there are neurons."""
+_STEP_LENGTHS = 0.5 ** np.arange(30.0)
+"""Lengths tried in a line search: models of losses that bend suddenly may be far off, and all of
+them take less time than a model.
+"""
+_WORTH = 1e-10
+"""A neuron enters that is worth more than its cost by so much: less is the rounding of sums."""
 _STEPS = 100
 """Steps of L-BFGS for several outputs: as many neurons are nearly 0 after them as after more."""
 _TINY = 1e-30
-"""Keeps weights of 0 from dividing by 0."""
+"""Keeps weights and models of 0 from dividing by 0."""
 
 
 def weigh(samples: Samples, W: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -25,14 +28,14 @@ def weigh(samples: Samples, W: np.ndarray, A: np.ndarray) -> np.ndarray:
     if A.shape[1] > 1:
         return _weigh_several(samples, H, A)
     signs = np.where(A >= 0, 1.0, -1.0)
-    return signs * _weigh_one(samples, H * signs.T.astype(H.dtype), np.abs(A[:, 0]))[:, None]
+    return signs * weigh_signed(samples.loss, H * signs.T.astype(H.dtype), np.abs(A[:, 0]))[:, None]
 
 
-def _weigh_one(samples: Samples, H: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Weights a (k,) >= 0 of signed features H (n, k) by Newton's method, each step of which is a
-    quadratic program.
+def weigh_signed(loss: Loss, H: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """The weights (k,) >= 0 of signed features H (n, k) of one output, starting from a (k,), to the
+    precision of H: Newton's method, each step of which is a quadratic program.
     """
-    loss = samples.loss
+    precision = float(np.finfo(H.dtype).eps)
 
     def evaluate(a: np.ndarray) -> tuple[float, np.ndarray]:
         F = (H @ a.astype(H.dtype)).astype(np.float64)[:, None]
@@ -45,6 +48,8 @@ def _weigh_one(samples: Samples, H: np.ndarray, a: np.ndarray) -> np.ndarray:
         used = bends > 0
         roots = H[used] * np.sqrt(bends[used, None]).astype(H.dtype)
         Q = (roots.T @ roots).astype(np.float64)
+        # Equal neurons must not get huge steps of opposite signs.
+        Q += max(precision * np.trace(Q), _TINY) * np.eye(len(a))
         moved = _minimize_model(Q, slope, a)
         for length in _STEP_LENGTHS:
             tried = a + length * (moved - a)
@@ -54,20 +59,31 @@ def _weigh_one(samples: Samples, H: np.ndarray, a: np.ndarray) -> np.ndarray:
         else:
             break
         gain, a, F, value = value - lower, tried, outputs, lower
-        if gain <= _GAIN * value:
+        if gain <= precision * value:
             break
     return a
 
 
 def _minimize_model(Q: np.ndarray, slope: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """The minimum over b >= 0 of slope . (b - a) + (b - a) Q (b - a) / 2."""
-
-    def evaluate(b: np.ndarray) -> tuple[float, np.ndarray]:
-        step = b - a
-        turn = Q @ step
-        return float(slope @ step + step @ turn / 2), slope + turn
-
-    return minimize_smoothly(evaluate, a, _MODEL_STEPS, bounds=[(0, None)] * len(a))
+    """The minimum over b >= 0 of slope . (b - a) + (b - a) Q (b - a) / 2, by active sets: the model
+    falls until a weight is 0, which leaves, and at a minimum the neuron of steepest slope enters.
+    """
+    b, used, turn = a.copy(), a > 0, slope
+    for _ in range(_MODEL_STEPS):
+        some = np.flatnonzero(used)
+        step = np.linalg.solve(Q[np.ix_(some, some)], -turn[some])
+        room = np.divide(b[some], -step, out=np.full(len(some), np.inf), where=step < 0)
+        length = min(1.0, float(room.min(initial=1.0)))
+        b[some] = np.where(room <= length, 0.0, b[some] + length * step)
+        used[some] = room > length
+        turn = slope + Q @ (b - a)
+        if length == 1:
+            idle = np.where(used, 0.0, turn)
+            best = int(idle.argmin())
+            if idle[best] >= -_WORTH:
+                break
+            used[best] = True
+    return b
 
 
 def _weigh_several(samples: Samples, H: np.ndarray, A: np.ndarray) -> np.ndarray:
