@@ -13,7 +13,6 @@ from ..core.matrices import (
     binary_data,
     check_sample_weight,
     regression_data,
-    split_lengths,
     warn_of_size,
 )
 from ..errors import DataError
@@ -118,11 +117,8 @@ def f1_logistic(
         data.require_squares()
     # Features of unit-norm points and neurons; a unit of weight alpha costs 2 lambda |z| (power 2:
     # lambda |z|^2) of mass.
-    unit, cost = (
-        (data.longest, 2 * regularization / data.longest)
-        if phi.power == 1
-        else (data.longest**2, regularization / data.longest**2)
-    )
+    unit = data.longest**phi.power
+    cost = 2 / phi.power * regularization / unit
     _require_digits(cost)
     loss = LogisticLoss(Signs(data.y[:, None]), np.full((len(data), 1), 1 / (len(data) * cost)))
     best = RegularizedProblem(data.scaled, loss, options)
@@ -181,17 +177,15 @@ def f1_squared(
     weights = check_sample_weight(sample_weight, len(data))
     roots = np.sqrt(weights / weights.mean())
     # sqrt(w) f(z) = f(sqrt(w) z): a weight is a longer sample with a larger value.
-    Z, target = roots[:, None] * data.Z, roots * data.y
-    length = float(split_lengths(Z)[0].max()) or 1.0
-    size = float(np.abs(target).max()) or 1.0
-    Z, target, unit = Z / length, target / size, size * size
-    nothing = float((target**2).mean()) / 2
-    enough = _UNEXPLAINED * options.tol * nothing if options.pricing == "local" else 0.0
-    product = size * length
+    weighted = SolverData(roots[:, None] * data.Z, roots * data.y)
+    length, size = weighted.longest, float(np.abs(weighted.y).max()) or 1.0
+    target, unit, product = weighted.y / size, size * size, size * length
     cost = price / product if product > 0 else np.inf
     _require_digits(unit, product, cost)
+    nothing = float((target**2).mean()) / 2
+    enough = _UNEXPLAINED * options.tol * nothing if options.pricing == "local" else 0.0
     loss = squared_loss(target[:, None], np.full(len(target), 1 / (len(target) * cost)))
-    best = RegularizedProblem(Z, loss, options, enough=enough / cost)
+    best = RegularizedProblem(weighted.scaled, loss, options, enough=enough / cost)
     ending = generate_columns(
         best,
         progress=progress,
@@ -201,8 +195,7 @@ def f1_squared(
     # In units of the largest value, which may be beyond the squares of float64.
     measure = build_measure(best.U, best.s, best.alphas / length, phi)
     in_units = SolverData(data.Z, data.y / size)
-    shares = weights / weights.mean()
-    attained = attained_squared_objective(measure, in_units, shares, price / size)
+    attained = attained_squared_objective(measure, in_units, roots**2, price / size)
     used, objective, lower, status, certified = _settle(best, ending, cost, attained, nothing)
     residuals = best.A[:, used] @ best.alphas[used] - target
     return SquaredVariationNormSolution(
