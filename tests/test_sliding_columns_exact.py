@@ -3,6 +3,7 @@ best of all directions, each of which is exact: what a net or a bound says may n
 """
 
 import itertools
+import time
 from dataclasses import replace
 
 import clarabel
@@ -15,6 +16,7 @@ from netmargin.core.cone_program import minimize
 from netmargin.result import Status
 from netmargin.solvers.neurons import losses, samples, search, sliding
 from netmargin.solvers.neurons.activations import ABSOLUTE, RELU, leaky, squared
+from netmargin.solvers.neurons.exact_weights import weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
 from netmargin.solvers.neurons.slide import _evaluate
 from netmargin.solvers.neurons.smoothing import find_multipliers
@@ -199,9 +201,50 @@ def test_multipliers_are_those_of_the_constraint(cost):
         smooth = multipliers.loss
         a = 1 - (1 - smooth.centre) / smooth.cost  # where its slope is 1
         assert float(a.sum()) + smooth.value(a) <= 1 + 1e-12
-        multipliers.learn(a)
+        multipliers.learn(smooth.multipliers(a))
     assert a == pytest.approx(1)
     assert multipliers.loss.centre == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["hinge", "hard", "equality", "three", "three hard"])
+def test_exact_weights_prove_themselves(name):
+    """By weak duality: what the multipliers prove is what the weights attain."""
+    random = np.random.default_rng(0)
+    Z, y = draw(15, 3, 0)
+    W = random.normal(size=(60, 3))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    if name.startswith("three"):
+        labels, cost = Rivals(np.arange(15) % 3, 3), np.inf if "hard" in name else 1.0
+        loss = losses.hinge_loss(labels, np.full(15, cost))
+    else:
+        loss = make_loss(name, y, 0.3)
+    problem = samples.Samples(Z, loss, RELU)
+    A, p = weigh_exactly(problem, W)
+    C = loss.labels.combine(p)
+    assert np.linalg.norm(samples.respond(Z, C, W, RELU), axis=1).max() <= 1 + 1e-8
+    F = problem.outputs(W, A)
+    missed = np.where(loss.high > 0, loss.target - loss.labels.margins(F), 0)
+    if np.isinf(loss.high).any():
+        value = 0.0
+        assert (np.abs(missed) if name == "equality" else missed).max() <= 1e-6
+    else:
+        value = loss.value(F)
+    assert np.linalg.norm(A, axis=1).sum() + value == pytest.approx(loss.bound(C), rel=1e-6)
+    if np.isinf(loss.high).any():  # one neuron for 15 samples of both signs
+        assert weigh_exactly(problem, W[:1]) is None
+
+
+@pytest.mark.slow
+def test_small_problems_with_corners_are_solved():
+    """Multipliers alone cycle on most of these; with exact weights the objective falls."""
+    for seed in range(4):
+        Z, y = draw(40, 3, seed)
+        hinge = make_loss("hinge", y, 3.0)
+        hard = losses.hinge_loss(Rivals(np.arange(40) % 3, 3), np.full(40, np.inf))
+        for loss in (hinge, hard):
+            net = sliding.slide_columns(Z, loss, deadline=time.monotonic() + 120)
+            assert net.local_gap <= 1e-2
+            assert len(net.W) <= 120
 
 
 def solve_semidefinite(Z, y, cost: float) -> float:

@@ -12,6 +12,7 @@ from ...core.progress import Progress
 from ...nets.threads import one_thread_of_blas
 from ...result import Bracket, Status
 from .activations import RELU, Activation
+from .exact_weights import weigh_exactly
 from .losses import Loss
 from .samples import Samples, respond
 from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
@@ -30,6 +31,12 @@ without led to 53.54. Those count whose surplus is above the last part of the la
 _SEED_MASS, _DUST = 1e-2, 1e-3
 """The weight of a new neuron, in units of the mean one: enough to grow, too little to disturb; and
 the weight below which neurons are dropped, or half of them would carry a fiftieth of it all.
+"""
+_NOTHING = 1e-6
+"""The same for weights that are exact: constraints hold by the smallest too."""
+_STEADY = 0.3
+"""How much of the best coefficients remains in those at which neurons are looked for where losses
+have corners, as exact ones leap from vertex to vertex: half of the gap after as many seconds.
 """
 _SLIDES, _ROUNDS_A_SLIDE = 50, 2
 """Steps of all neurons in a slide, and the rounds from one to the next: a round without one costs
@@ -156,6 +163,8 @@ class _Descent:
     def price(self) -> None:
         """Look for neurons of large value, which bound the objective and are added next."""
         C = self._smooth.slopes(self._F)
+        if self._multipliers:
+            C = (1 - _STEADY) * C + _STEADY * self.best.dual
         W, G = self._find(C, self._look)
         self._offer_bound(C, G, self._look)
         self._recent = W[: self._added]
@@ -180,12 +189,20 @@ class _Descent:
         samples = replace(self._samples, loss=loss).take(self._choose_rows(loss))
         self.in_use = len(samples.Z)
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
+        old = W[:0]
         if len(W) and self._rounds % _ROUNDS_A_SLIDE == 1:
-            W, A = _tidy(*slide(samples, W, A, _SLIDES))
-        self.W, self.A = _tidy(W, weigh(samples, W, A)) if len(W) else (W, A)
+            old, (W, A) = W, _tidy(*slide(samples, W, A, _SLIDES))
+        candidates = np.concatenate([W, old])
+        exact = weigh_exactly(self._exact, candidates) if self._multipliers else None
+        if exact:
+            self.W, self.A = _drop_dust(candidates, exact[0], _NOTHING)
+        else:
+            self.W, self.A = _tidy(W, weigh(samples, W, A)) if len(W) else (W, A)
         self._F = self._samples.outputs(self.W, self.A)
         if self._multipliers:
-            self._multipliers.learn(self._F)
+            self._multipliers.learn(
+                exact[1] if exact else self._multipliers.loss.multipliers(self._F)
+            )
         self._offer_net()
 
     def judge(self) -> float:
@@ -245,10 +262,7 @@ class _Descent:
 
 def _tidy(W: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Merge neurons that nearly coincide, and drop those without weight."""
-    masses = np.linalg.norm(A, axis=1)
-    order = np.argsort(-masses, kind="stable")
-    order = order[masses[order] > _DUST * masses.sum() / max(len(masses), 1)]
-    W, A = W[order], A[order]
+    W, A = _drop_dust(W, A, _DUST)
     kept: list[int] = []
     free = np.ones(len(W), dtype=bool)
     merged = np.zeros_like(A)
@@ -259,3 +273,11 @@ def _tidy(W: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             kept.append(index)
             free &= ~same
     return W[kept], merged[kept]
+
+
+def _drop_dust(W: np.ndarray, A: np.ndarray, part: float) -> tuple[np.ndarray, np.ndarray]:
+    """The neurons above this part of the mean weight, the largest first."""
+    masses = np.linalg.norm(A, axis=1)
+    order = np.argsort(-masses, kind="stable")
+    order = order[masses[order] > part * masses.sum() / max(len(masses), 1)]
+    return W[order], A[order]

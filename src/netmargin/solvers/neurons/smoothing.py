@@ -40,9 +40,8 @@ class Multipliers:
         self._price = self._suit(p)
         self.loss = exact.smoothed(p, self._price)
 
-    def learn(self, F: np.ndarray) -> None:
-        """Take the multipliers that belong to the outputs F (n, K)."""
-        p = self.loss.multipliers(F)
+    def learn(self, p: np.ndarray) -> None:
+        """Take multipliers p (n, R)."""
         self._width = max(_LAST_WIDTH, _NARROWER * self._width)
         self._price = np.clip(self._suit(p), self._price / _FASTEST, self._price * _FASTEST)
         self.loss = self._exact.smoothed(p, self._price)
