@@ -216,9 +216,9 @@ def _propose_l1(
         program = MasterLP(Constraints(np.ones(n), least), **_DUAL)
         program.add(np.hstack([rows, -rows]) / unit)
         try:
-            _, sides, _, dual = program.solve(deadline.at)
+            _, sides, dual = program.solve(deadline.at)
         except KeyboardInterrupt:
-            _, sides, _, dual = program.read()
+            _, sides, dual = program.read()
             best.offer(sides[:D] - sides[D:], np.abs(dual) * least)
             raise
         dual = np.abs(dual)

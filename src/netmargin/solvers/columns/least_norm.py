@@ -1,8 +1,7 @@
 """Interpolation as a problem of column generation: the least sum |alpha_j| at which neurons take
 given values, which is 1 / t in the units of `MarginProblem`.
 
-In units of unit-norm samples and of the largest target. What differs is the restricted problem
-(`RestrictedNorm`), whose slacks grow dearer until none is left.
+In units of unit-norm samples and of the largest target.
 """
 
 from dataclasses import replace
@@ -14,10 +13,6 @@ from .margin_problem import MarginProblem
 from .options import Options
 from .restricted_norm import RestrictedNorm
 
-_RAISE_COST_GAP = 0.3
-"""Slacks grow dearer once the elastic problem is solved to this relative gap: sharper answers to it
-are not needed.
-"""
 _ROUNDING, _PART_OF_TOLERANCE = 7.5e-7, 0.25
 """What the tolerance leaves for the rounding of the function that is found (`bound_exactly`; 6e-7
 where samples are 1e-10 apart), and the part of it with which the search ends at least.
@@ -44,13 +39,10 @@ class LeastNormProblem(MarginProblem):
         self._cheap = self.exact and arcs <= _CHEAP_ARCS
         self._polishes = self.exact and not self._cheap
 
-    def solve(self, neurons: np.ndarray) -> None:
-        """Solve the elastic program, and let slacks grow dearer once it is nearly solved."""
-        super().solve(neurons)
-        while self._gap <= _RAISE_COST_GAP and self.restricted.raise_slack_cost(self._last_dual):
-            super().solve(neurons[:0])
-            self._patience.reset()
-            self._concluding = self.is_late
+    def start(self) -> np.ndarray:
+        """Neurons that reach any targets, and those of the margin."""
+        self.restricted.fit_bends()
+        return super().start()
 
     def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
         """Neurons by search, and by a cheap proof: each finds maxima that the other misses."""
@@ -58,7 +50,6 @@ class LeastNormProblem(MarginProblem):
         return np.concatenate([found, self.prove_at(dual)]) if self._cheap else found
 
     def finish(self, *, early: bool) -> None:
-        """Take the relaxed bound and any function through the points after an early end."""
+        """Take the relaxed bound after an early end."""
         if early:
             super().finish(early=early)
-            self.restricted.fit_all()

@@ -166,7 +166,7 @@ class MarginProblem(DualSearch):
     def _search_thoroughly(self, dual: np.ndarray) -> np.ndarray:
         """Neurons by more starts, and by moving those that there are."""
         self._patience.reset()
-        self._conclusions.count_round(self._gap)
+        self._conclusions.count_round(self.bracket.gap if self.exact else self._gap)
         starts = STARTS if self.exact else THOROUGH_STARTS
         self.local_upper = np.inf  # values of the past were found by less thorough search
         found = [self.search_at(self.centre, starts=starts), self.search_at(dual, starts=starts)]

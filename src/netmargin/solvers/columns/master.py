@@ -32,16 +32,15 @@ class Constraints:
     signs: np.ndarray  # (n,): the labels, -1 or +1
     target: np.ndarray  # (n,): what each labelled output must reach, in units of t
     slack_cost: float = np.inf
-    equal: bool = False  # whether it must be that, no more, and slacks have either sign
+    equal: bool = False  # whether it must be that, no more; then without slacks
 
 
 class MasterLP:
     """The linear program over the neurons found so far, the restricted master problem.
 
     It is max t subject to the rows, over given columns signs_i s_j relu(u_j . z_i), w >= 0, slack
-    >= 0 (of either sign where rows are equalities). The simplex method restarts from the last
-    basis. Its answers are candidates: the caller recomputes margins and bounds. `options` of HiGHS
-    are for a program that does not grow.
+    >= 0. The simplex method restarts from the last basis. Its answers are candidates: the caller
+    recomputes margins and bounds. `options` of HiGHS are for a program that does not grow.
     """
 
     def __init__(self, rows: Constraints, **options: float):
@@ -60,28 +59,26 @@ class MasterLP:
             np.append(np.full(self._samples, 0.0 if rows.equal else infinity), 1.0),
         )
         self._program.add_columns(np.append(-rows.target, 0.0)[:, None], cost=1.0, lower=-infinity)
-        self._slacks = self._neurons = 0
+        self._neurons, self._slacks = 0, 0
         if np.isfinite(rows.slack_cost):
-            slack = sparse.eye(self._samples)
-            slack = sparse.hstack([slack, -slack]) if rows.equal else slack
-            self._slacks = slack.shape[1]
+            self._slacks = self._samples
             costs = np.full((1, self._slacks), rows.slack_cost)
-            self._program.add_columns(sparse.vstack([slack, costs]))
+            self._program.add_columns(sparse.vstack([sparse.eye(self._slacks), costs]))
 
     def add(self, columns: np.ndarray) -> None:
         """Add neurons; columns has shape (n, k)."""
         self._program.add_columns(np.vstack([columns, np.ones(columns.shape[1])]))
         self._neurons += columns.shape[1]
 
-    def solve(self, deadline: float = math.inf) -> tuple[float, np.ndarray, float, np.ndarray]:
-        """Solve for t, the weights of the neurons (k,), the sum of slacks, and the dual weights of
-        the samples (n,), up to a common factor; at the deadline (time.monotonic) what is reached,
-        which the primal simplex method keeps feasible.
+    def solve(self, deadline: float = math.inf) -> tuple[float, np.ndarray, np.ndarray]:
+        """Solve for t, the weights of the neurons (k,), and the dual weights of the samples (n,),
+        up to a common factor; at the deadline (time.monotonic) what is reached, which the primal
+        simplex method keeps feasible.
         """
         self._program.solve_until(deadline)
         return self.read()
 
-    def read(self) -> tuple[float, np.ndarray, float, np.ndarray]:
+    def read(self) -> tuple[float, np.ndarray, np.ndarray]:
         """What `solve` has reached, also where Ctrl-C has ended it."""
         # From the second round on presolve would only discard the basis.
         self._program.setOptionValue("presolve", "off")
@@ -90,6 +87,5 @@ class MasterLP:
         weights = values[1 + self._slacks :]
         # The solver takes no entries of 1e15 and more, and breaks down on some.
         if len(weights) != self._neurons or not np.isfinite(values).all():
-            return 0.0, np.zeros(self._neurons), 0.0, np.zeros(self._samples)
-        slack = float(values[1 : 1 + self._slacks].sum())
-        return values[0], weights, slack, np.array(solution.row_dual)[: self._samples]
+            return 0.0, np.zeros(self._neurons), np.zeros(self._samples)
+        return values[0], weights, np.array(solution.row_dual)[: self._samples]

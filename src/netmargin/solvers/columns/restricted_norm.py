@@ -10,12 +10,6 @@ from ..neurons.activations import RELU, Activation
 from .master import Constraints
 from .restricted_problem import RestrictedProblem
 
-_FIRST_SLACK_COST, _LARGEST_SLACK_COST, _SLACK_COST_FACTOR = 10.0, 1e12, 10.0
-"""Slack costs: dual weights of samples that lie apart are of order 10; of samples 1e-12 apart,
-1e12.
-"""
-_NO_SLACK = 1e-8
-"""A sum of slacks that the tolerances of the linear program (1e-10 a row) may leave."""
 _RANKS = (1e-9, 1e-12, None)
 """Relative singular values that count as 0 when weights are corrected: nearly equal neurons must
 not get huge weights of opposite signs, as long as the targets are reached without them.
@@ -29,8 +23,8 @@ _REACHED, _NEARLY_REACHED = 1e-12, 1e-7
 """Residuals relative to the largest target: rounding, and what is accepted where rounding is not
 reached.
 """
-_MOST_OPERATIONS_AT_END = 1_000_000_000
-"""Operations of a second or so: what may be spent after the time is up."""
+_MOST_OPERATIONS = 1_000_000_000
+"""Operations of a second or so: what a first function may cost."""
 _DUST = 1e-13
 """Weights below this part of their sum are rounding of the linear program, and left out."""
 _UNDERFLOW = 1e-280
@@ -41,17 +35,14 @@ class RestrictedNorm(RestrictedProblem):
     """The restricted problem of functions that take the values `target` (n,), the largest of
     absolute value 1, at unit rows Z (n, D).
 
-    Weights have either sign, and reach the targets to 1e-7. The linear program is elastic: slacks
-    make every target reachable, so that there are dual weights to price with from the first round
-    on, and their cost keeps these from jumping about; it grows until no slack is left.
+    Weights have either sign, and reach the targets to 1e-7. The first neurons bend at one sample
+    each, so that some function over them takes any values.
     """
 
     smallest = 1e-14  # of samples 1e-12 apart the norm is 1e12, and larger ones are not reached
 
     def __init__(self, Z: np.ndarray, target: np.ndarray, activation: Activation = RELU):
-        rows = Constraints(np.ones(len(Z)), target, equal=True)
-        super().__init__(Z, rows, activation, slack_cost=_FIRST_SLACK_COST)
-        self._has_slack = True
+        super().__init__(Z, Constraints(np.ones(len(Z)), target, equal=True), activation)
 
     @property
     def norm(self) -> float:
@@ -68,28 +59,32 @@ class RestrictedNorm(RestrictedProblem):
         """Dual weights (n,) in proportion to the targets."""
         return self.rows.target / float(self.rows.target @ self.rows.target)
 
-    def raise_slack_cost(self, dual: np.ndarray) -> bool:
-        """Let slacks grow dearer, if there are any and they may."""
-        if not self._has_slack or self._slack_cost >= _LARGEST_SLACK_COST:
-            return False
-        self._slack_cost *= _SLACK_COST_FACTOR
-        self._restart(dual)
-        return True
+    def bend_neurons(self) -> np.ndarray:
+        """Neurons (2n, D) of which one and its opposite have a kink at each sample."""
+        bent = np.random.default_rng(0).normal(size=self.Z.shape)
+        bent -= (bent * self.Z).sum(1, keepdims=True) * self.Z
+        lengths = np.linalg.norm(bent, axis=1, keepdims=True)
+        bent = np.divide(bent, lengths, out=np.zeros_like(bent), where=lengths > 0)
+        return np.concatenate([bent, -bent])
 
-    def fit_all(self) -> None:
-        """Take any function through the points, where there is none yet and time allows it."""
-        if self.t == 0 and len(self.Z) * self.A.size <= _MOST_OPERATIONS_AT_END:
+    def fit_bends(self) -> None:
+        """Take a first function through the points, if that costs little; its norm is the scale."""
+        U = self.bend_neurons()
+        for sign in (1.0, -1.0):
+            self.add(U, np.full(len(U), sign))
+        if len(self.Z) * self.A.size <= _MOST_OPERATIONS:
             weights = np.linalg.lstsq(self.A, self.rows.target, rcond=None)[0]
             self._correct_weights(weights, np.arange(len(weights)))
+            self.level = self.t
+            self._restart(self.even_dual())
 
-    def _keep_if_better(self, t: float, weights: np.ndarray, slack: float) -> None:
-        """Correct the weights where no slack is left."""
-        if not t > 0:  # the linear program broke down, as slacks reach any targets
+    def _keep_if_better(self, t: float, weights: np.ndarray) -> None:
+        """Correct the weights that the linear program found."""
+        if not t > 0:  # it broke down, or had no time
             return self._restart(self.even_dual())
-        self.level, self._has_slack = t, not slack <= _NO_SLACK * t
-        if not self._has_slack:
-            used = np.flatnonzero(weights > _DUST * weights.sum())
-            self._correct_weights(weights[used] / t, used)
+        self.level = t
+        used = np.flatnonzero(weights > _DUST * weights.sum())
+        self._correct_weights(weights[used] / t, used)
 
     def _correct_weights(self, alphas: np.ndarray, used: np.ndarray) -> None:
         """Correct weights (k,) until they reach the targets to rounding; keep the best."""
@@ -119,12 +114,8 @@ class RestrictedNorm(RestrictedProblem):
         their rounding; `hidden` is the most by which the values are off besides.
         """
         (n, D), dtype = rows.shape, np.longdouble
-        # Neurons of the search may not tell all samples apart; these bend at each.
-        bent = np.random.default_rng(0).normal(size=(n, D))
-        bent -= (bent * self.Z).sum(1, keepdims=True) * self.Z
-        lengths = np.linalg.norm(bent, axis=1, keepdims=True)
-        bent = np.divide(bent, lengths, out=np.zeros_like(bent), where=lengths > 0)
-        U = np.concatenate([self.U, bent, -bent])
+        # Neurons of the search may not tell all samples apart.
+        U = np.concatenate([self.U, self.bend_neurons()])
         feature, largest = self.activation.feature, self.activation.largest
         U = U[qr(feature(rows @ U.T), mode="r", pivoting=True)[1][:n]]
         A, one = feature(rows @ U.T), np.eye(n)

@@ -38,28 +38,25 @@ class RestrictedProblem:
     """The largest t over weights of given neurons: unit directions U (k, D) with output signs s
     (k,) and columns A (n, k). Dual weights p are normalized to p . target = 1.
 
-    Their `weights` (k,) attain t, the best so far, recomputed in float64; `level` is what t would
-    be with the slacks that the linear program has now.
+    Their `weights` (k,) attain t, the best so far, recomputed in float64; `level` is the t
+    of the linear program.
     """
 
     smallest = _SMALLEST  # a smaller t is 0 to the tolerance of the linear program
 
-    def __init__(
-        self, Z, rows: Constraints, activation: Activation = RELU, slack_cost: float | None = None
-    ):
-        """`slack_cost` is that of the linear program, if it differs from that of the rows."""
+    def __init__(self, Z, rows: Constraints, activation: Activation = RELU):
         self.Z, self.rows, self.activation = Z, rows, activation
         # The empty net, f = 0, attains this t with slacks for all, and 0 where there are none.
         self.t, self.weights = 1 / (rows.slack_cost * float(np.abs(rows.target).sum())), np.zeros(0)
         self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
-        self._slack_cost = slack_cost or rows.slack_cost
-        if self._slack_cost < np.inf:  # what the linear program can tell from infinity
-            self._slack_cost = min(self._slack_cost, _LARGEST)
         self.level, self._magnification, self._master = self.t, 1.0, self._begin_program(1.0)
 
     def _begin_program(self, magnification: float) -> MasterLP:
         """A linear program whose columns and slacks are larger by this factor."""
-        return MasterLP(replace(self.rows, slack_cost=self._slack_cost / magnification))
+        cost = self.rows.slack_cost
+        if cost < np.inf:  # what the linear program can tell from infinity
+            cost = min(cost, _LARGEST)
+        return MasterLP(replace(self.rows, slack_cost=cost / magnification))
 
     def even_dual(self) -> np.ndarray:
         """Dual weights (n,) to begin with: half for each class, the same within a class."""
@@ -104,8 +101,8 @@ class RestrictedProblem:
 
     def solve(self, deadline: float = math.inf) -> np.ndarray:
         """Improve t and the weights; returns the dual weights (n,) of the linear program."""
-        t, weights, slack, dual = self._master.solve(deadline)
-        self._keep_if_better(t / self._magnification, weights, slack / self._magnification)
+        t, weights, dual = self._master.solve(deadline)
+        self._keep_if_better(t / self._magnification, weights)
         dual = self.normalize_dual(dual)
         # Begun anew where the optimum left [1/4, 4], or where there are too many neurons.
         out_of_scale = not 0.25 < self.level * self._magnification < 4
@@ -130,7 +127,7 @@ class RestrictedProblem:
         self._master = self._begin_program(self._magnification)
         self._master.add(self._magnification * self.A)
 
-    def _keep_if_better(self, t: float, weights: np.ndarray, slack: float) -> None:
+    def _keep_if_better(self, t: float, weights: np.ndarray) -> None:
         """Recompute t in float64 for weights of the program, made feasible; keep the best."""
         weights = np.maximum(np.nan_to_num(weights), 0.0)
         weights = np.where(weights > _DUST * weights.sum(), weights, 0.0)
