@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from netmargin.solvers.neurons import losses
+from netmargin.solvers.neurons.activations import LINEAR
 from netmargin.solvers.neurons.labels import Signs
-from netmargin.solvers.neurons.weights import weigh_signed
+from netmargin.solvers.neurons.samples import Samples
+from netmargin.solvers.neurons.weights import weigh
 
 SIGNS = Signs(np.where(np.arange(20) % 3, 1.0, -1.0)[:, None])
 LOSSES = {
@@ -25,17 +27,18 @@ def test_weights_are_optimal(name, k, cost):
     nearly equal; weights that do not pay are 0.
     """
     loss, random = LOSSES[name](np.full(20, cost)), np.random.default_rng(k)
-    H = np.abs(random.normal(size=(20, k))) * random.choice([-1.0, 1.0], k)
+    H = random.normal(size=(20, k))
     H[:, 1] = H[:, 0] * (1 + 1e-9 * random.normal(size=20))
-    a = weigh_signed(loss, H, np.where(np.arange(k) % 2, 0.1, 0.0))
-    worth = H.T @ loss.slopes((H @ a)[:, None])[:, 0]
-    assert (a >= 0).all()
-    assert 0 < np.count_nonzero(a) <= min(k, 20)
-    assert worth[a > 0] == pytest.approx(1, abs=1e-6)
-    assert worth.max() < 1 + 1e-6
+    A = np.zeros((k, 1))
+    for _ in range(9):  # those that stay at 0 have another sign each time, if that pays
+        A = weigh(Samples(H, loss, LINEAR), np.eye(k), A)
+    worth, used = H.T @ loss.slopes(H @ A), A != 0
+    assert 0 < used.sum() <= min(k, 20)
+    assert (worth * np.sign(A))[used] == pytest.approx(1, abs=1e-6)
+    assert np.abs(worth).max() < 1 + 1e-6
 
 
 def test_neurons_that_cost_too_much_get_none():
     loss = LOSSES["squared"](np.full(20, 1e-3))
     H = np.random.default_rng(0).normal(size=(20, 8))
-    assert not weigh_signed(loss, H, np.ones(8)).any()
+    assert not weigh(Samples(H, loss, LINEAR), np.eye(8), np.ones((8, 1))).any()

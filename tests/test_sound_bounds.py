@@ -551,9 +551,9 @@ def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
     Z, y = random.normal(size=(7, 5)), np.array([1, -1, 1, 1, -1, -1, 1])
     offered, original = [], RegularizedProblem._offer
 
-    def offer(self, p, largest, proof):
-        offered.append((self.Z.copy(), p / len(p), largest, proof))
-        original(self, p, largest, proof)
+    def offer(self, largest, proof):
+        offered.append((self.Z.copy(), self._slopes.copy(), largest, proof))
+        original(self, largest, proof)
 
     monkeypatch.setattr(RegularizedProblem, "_offer", offer)
     # Targets in every round, and nothing else.

@@ -24,6 +24,7 @@ from .columns.options import read_options
 from .columns.regularized_problem import RegularizedProblem
 from .neurons.labels import Signs
 from .neurons.losses import LogisticLoss, squared_loss
+from .neurons.samples import Samples
 from .solution import LogisticVariationNormSolution, ReLUMeasure, build_measure, describe_proof
 
 _UNEXPLAINED = 0.01
@@ -121,14 +122,15 @@ def f1_logistic(
     cost = 2 / phi.power * regularization / unit
     _require_digits(cost)
     loss = LogisticLoss(Signs(data.y[:, None]), np.full((len(data), 1), 1 / (len(data) * cost)))
-    best = RegularizedProblem(data.scaled, loss, options)
+    samples = Samples(data.scaled, loss, phi)
+    best = RegularizedProblem(samples, options)
     ending = generate_columns(
         best,
         progress=progress,
         title="regularized logistic loss",
         in_units=lambda bracket: Bracket(bracket.lower * cost, bracket.upper * cost),
     )
-    measure = build_measure(best.U, best.s, best.alphas / unit, phi)
+    measure = build_measure(best.W, np.sign(best.A[:, 0]), np.abs(best.A[:, 0]) / unit, phi)
     attained = attained_logistic_objective(measure, data, regularization)
     used, objective, lower, status, certified = _settle(best, ending, cost, attained, _LOG_2)
     return LogisticVariationNormSolution(
@@ -143,7 +145,7 @@ def f1_logistic(
         bias=bias,
         power=phi.power,
         slope=phi.slope,
-        log_loss=Logistic().log_sum(data.y * (best.A[:, used] @ best.alphas[used]))
+        log_loss=Logistic().log_sum(data.y * samples.outputs(best.W[used], best.A[used])[:, 0])
         - float(np.log(len(data))),
         lower_bound_from=describe_proof(best.dual, best.proof),
     )
@@ -185,7 +187,8 @@ def f1_squared(
     nothing = float((target**2).mean()) / 2
     enough = _UNEXPLAINED * options.tol * nothing if options.pricing == "local" else 0.0
     loss = squared_loss(target[:, None], np.full(len(target), 1 / (len(target) * cost)))
-    best = RegularizedProblem(weighted.scaled, loss, options, enough=enough / cost)
+    samples = Samples(weighted.scaled, loss, phi)
+    best = RegularizedProblem(samples, options, enough=enough / cost)
     ending = generate_columns(
         best,
         progress=progress,
@@ -193,11 +196,11 @@ def f1_squared(
         in_units=lambda bracket: Bracket(bracket.lower * cost * unit, bracket.upper * cost * unit),
     )
     # In units of the largest value, which may be beyond the squares of float64.
-    measure = build_measure(best.U, best.s, best.alphas / length, phi)
+    measure = build_measure(best.W, np.sign(best.A[:, 0]), np.abs(best.A[:, 0]) / length, phi)
     in_units = SolverData(data.Z, data.y / size)
     attained = attained_squared_objective(measure, in_units, roots**2, price / size)
     used, objective, lower, status, certified = _settle(best, ending, cost, attained, nothing)
-    residuals = best.A[:, used] @ best.alphas[used] - target
+    residuals = samples.outputs(best.W[used], best.A[used])[:, 0] - target
     return SquaredVariationNormSolution(
         objective=objective * unit,
         lower_bound=lower * unit,
@@ -225,13 +228,13 @@ def _require_digits(*products: float) -> None:
 
 def _settle(
     best: RegularizedProblem, ending: Ending, cost: float, objective: float, nothing: float
-) -> tuple[np.ndarray, float, float, Status, bool]:
+) -> tuple[slice, float, float, Status, bool]:
     """The neurons in use, both ends of the bracket, the status and whether they are certified, of
     an objective that is attained, where f = 0 has `nothing`.
     """
-    used = best.alphas > 0
+    used = slice(None)
     if not objective <= nothing:  # what f = 0 has is better than what rounding has left
-        used, objective = np.zeros_like(used), nothing
+        used, objective = slice(0), nothing
     lower = min(best.lower * cost, objective)
     bracket = Bracket(lower, objective)
     return used, objective, lower, *judge_bracket(bracket, best.tol, ended=ending.status)

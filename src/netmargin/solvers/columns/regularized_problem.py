@@ -8,11 +8,10 @@ z_i)| above 1.
 import numpy as np
 
 from ...result import Bracket
-from ..neurons.losses import ROUNDING, Loss
-from ..neurons.weights import weigh_signed
-from ..pricing.best_directions import Pricing
+from ..neurons.losses import ROUNDING
+from ..neurons.samples import Samples
+from ..neurons.weights import weigh
 from ..pricing.bounds import BY_RELAXATION
-from ..pricing.local import weighted_sums
 from .engine import Patience, Report
 from .falling_targets import FallingTargets
 from .neuron_search import NeuronSearch
@@ -33,27 +32,25 @@ _MOST_ROUNDS = 500
 
 
 class RegularizedProblem(NeuronSearch):
-    """A `ColumnProblem`: hand it to `generate_columns`, then read the neurons U (k, D) with output
-    signs s (k,), outputs A (n, k) and weights `alphas` (k,), their `objective`, recomputed in
-    float64, and the bound `lower`, with the slopes `dual` (n,) that prove it, as `proof` says.
+    """A `ColumnProblem`: hand it to `generate_columns`, then read the neurons W (k, D) with their
+    outputs A (k, 1), none of them 0, the `objective`, recomputed in float64, and the bound `lower`,
+    with the slopes `dual` (n,) that prove it, as `proof` says.
     """
 
     zero = None
 
-    def __init__(self, Z: np.ndarray, loss: Loss, options: Options, *, enough: float = 0.0):
+    def __init__(self, samples: Samples, options: Options, *, enough: float = 0.0):
         """`enough` is a gap to what search believes at which it ends though nothing is proved."""
-        super().__init__(Z, options)
+        super().__init__(samples.Z, options)
         self.by_targets &= not self.endless
-        self._loss, self._enough = loss, enough
-        self.U, self.s, self.A = np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros((len(Z), 0))
-        self.alphas, self.objective = np.zeros(0), loss.value(np.zeros((len(Z), 1)))
-        self.lower, self.dual, self.proof = 0.0, np.zeros(len(Z)), "nothing"
-        self._searched, self._rounds = np.inf, 0
-        ones = np.ones(len(Z))
+        self._samples, self._enough = samples, enough
+        self.W, self.A, self.objective = np.zeros((0, self.Z.shape[1])), np.zeros((0, 1)), np.inf
+        self.lower, self.dual, self.proof = 0.0, np.zeros(len(self.Z)), "nothing"
+        self._searched, self._rounds, ones = np.inf, 0, np.ones(len(self.Z))
         # All samples have slopes, so that targets are proved at these.
-        self._targets = FallingTargets(Z, ones, ones, options, sparse=False)
+        self._targets = FallingTargets(self.Z, ones, ones, options, sparse=False)
         self._patience = Patience(_PATIENCE, _PROGRESS * options.tol)
-        self._patience.count_round(self.objective)
+        self._keep_if_better(self.W, self.A)
 
     @property
     def bracket(self) -> Bracket:
@@ -63,7 +60,7 @@ class RegularizedProblem(NeuronSearch):
     @property
     def searched_bracket(self) -> Bracket:
         """The same with the bound by the largest value that search found."""
-        return Bracket(max(self.lower, self._searched_bound()), self.objective)
+        return Bracket(max(self.lower, self._prove(self._searched)[0]), self.objective)
 
     def start(self) -> np.ndarray:
         """Neurons of large value at the slopes of f = 0."""
@@ -72,100 +69,89 @@ class RegularizedProblem(NeuronSearch):
     def solve(self, neurons: np.ndarray) -> None:
         """Add neurons, and optimize all weights."""
         self._rounds += 1
-        self._add(neurons)
-        alphas = weigh_signed(self._loss, self.A, self.alphas)
-        objective = float(alphas.sum()) + self._loss.value((self.A @ alphas)[:, None])
+        W, A = np.concatenate([self.W, neurons]), np.zeros((len(neurons), 1))
+        A = weigh(self._samples, W, np.concatenate([self.A, A]))
+        used = A.any(1)
+        self._keep_if_better(W[used], A[used])
+
+    def _keep_if_better(self, W: np.ndarray, A: np.ndarray) -> None:
+        """Keep a net, and the slopes (n,) of the loss there, the dual candidates."""
+        F, loss = self._samples.outputs(W, A), self._samples.loss
+        objective = float(np.abs(A).sum()) + loss.value(F)
         if objective < self.objective:
-            self.alphas, self.objective = alphas, objective
+            self._slopes = loss.slopes(F)[:, 0]
+            # All at once, so that they fit each other wherever Ctrl-C arrives.
+            self.W, self.A, self.objective = W, A, objective
         self._patience.count_round(self.objective)
 
     def search(self) -> np.ndarray:
         """Find neurons of large value at the slopes."""
-        used, c = self.U[self.alphas > 0], self._slopes()
-        unit = float(np.abs(c).max()) or 1.0  # squares of huge prices are beyond float64
+        unit = float(np.abs(self._slopes).max()) or 1.0  # squares of huge ones are beyond float64
         largest = self.find_neurons(
-            c / unit, used, samples=_SAMPLES, normal=_NORMAL, count=_COLUMNS_PER_ROUND
+            self._slopes / unit,
+            self.W,
+            samples=_SAMPLES,
+            normal=_NORMAL,
+            count=_COLUMNS_PER_ROUND,
         )
         self._searched = max(unit * largest, 1.0)
         return self.recent
 
     def proof_is_due(self) -> bool:
         """Whether search says that the bracket may close, or the weights no longer improve."""
-        may_close = self.objective - self._searched_bound() <= 0.5 * self.tol * self.objective
+        may_close = self._searched_gap <= 0.5 * self.tol * self.objective
         return may_close or self.is_late or self._patience.idle > 0
 
     def prove(self, report: Report) -> np.ndarray:
-        """Prove a bound at the slopes."""
-        c = self._slopes()
+        """Prove a bound at the slopes, and improve it by targets that fall where that pays."""
         found = self.bound_neurons(
-            c,
+            self._slopes,
             floor=1.0,
             found=self._searched,
             attained=self._searched,
             count=_COLUMNS_PER_ROUND,
-            report=lambda largest: report(Bracket(self._bound(c, largest), self.objective), ""),
+            report=lambda largest: report(Bracket(self._prove(largest)[0], self.objective), ""),
         )
-        self._offer(c, found.upper_bound, found.proof)
+        self._offer(found.upper_bound, found.proof)
         self.restart_clock()
         if not self.targets_pay(found.upper_bound, self._searched):
             return found.directions
-        return np.concatenate([found.directions, self._prove_by_targets(c, found, report)])
-
-    def _prove_by_targets(self, c: np.ndarray, found: Pricing, report: Report) -> np.ndarray:
-        """Improve the bound at the slopes c by targets that fall; returns the neurons met."""
-        self._targets.begin(c, self._searched, found.directions)
-        return self._targets.improve(
+        self._targets.begin(self._slopes, self._searched, found.directions)
+        met = self._targets.improve(
             upper=found.upper_bound,
             lower=1.0,
             tol=self.tol,
-            offer=lambda _, *proof: self._offer(c, *proof),
+            offer=lambda _, *proof: self._offer(*proof),
             report=lambda line: report(self.bracket, line),
         )
+        return np.concatenate([found.directions, met])
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
         """All of them, as long as the objective falls by what is worth a round."""
         over = self._patience.is_over or self._rounds >= _MOST_ROUNDS
-        learned = self._enough and self.objective - self._searched_bound() <= self._enough
+        learned = self._enough and self._searched_gap <= self._enough
         return None if over or learned else found
 
     def finish(self, *, early: bool) -> None:
         """Take a relaxed bound, which costs nothing, where no proof was reached."""
         if self.lower == 0:
-            c = self._slopes()
-            self._offer(c, self.pricing.relax(c), BY_RELAXATION)
+            self._offer(self.pricing.relax(self._slopes), BY_RELAXATION)
 
-    def _slopes(self) -> np.ndarray:
-        """The slopes (n,) of the loss at the present weights: the dual candidates."""
-        return self._loss.slopes((self.A @ self.alphas)[:, None])[:, 0]
+    @property
+    def _searched_gap(self) -> float:
+        """The gap to the bound at the slopes, if search found the largest value there."""
+        return self.objective - self._prove(self._searched)[0]
 
-    def _searched_bound(self) -> float:
-        """The bound at the slopes, if search found the largest value there."""
-        return self._bound(self._slopes(), self._searched)
+    def _prove(self, largest: float) -> tuple[float, np.ndarray]:
+        """What the slopes prove if no neuron has more than this value, and the multiple of them
+        that proves it.
+        """
+        c, loss = self._slopes[:, None], self._samples.loss
+        c = c * loss.scale(c, 1 / largest if largest > 0 else 1.0)
+        return loss.bound(c), c[:, 0]
 
-    def _scale(self, c: np.ndarray, largest: float) -> np.ndarray:
-        """The multiple of c that proves most where no neuron is worth more than 1."""
-        return c * self._loss.scale(c[:, None], 1 / largest if largest > 0 else 1.0)
-
-    def _bound(self, c: np.ndarray, largest: float) -> float:
-        """What slopes c prove if neurons have at most this value."""
-        return self._loss.bound(self._scale(c, largest)[:, None])
-
-    def _offer(self, c: np.ndarray, largest: float, proof: str) -> None:
-        """Keep the slopes c, where all neurons have at most this value, if their bound is best."""
-        largest = largest * (1 + ROUNDING)
-        bound = self._bound(c, largest)
+    def _offer(self, largest: float, proof: str) -> None:
+        """Keep the slopes, where all neurons have at most this value, if their bound is best."""
+        bound, dual = self._prove(largest * (1 + ROUNDING))
         if bound > self.lower:
-            self.lower, self.dual, self.proof = bound, self._scale(c, largest), proof
-
-    def _add(self, U: np.ndarray) -> None:
-        """Add neurons, each with the output sign that pays, to those that have weight."""
-        kept = self.alphas > 0
-        values = weighted_sums(self.Z, self._slopes(), U, self.activation)
-        signs = np.where(values >= 0, 1.0, -1.0)
-        # All at once, so that they fit each other wherever Ctrl-C arrives.
-        self.U, self.s, self.A, self.alphas = (
-            np.concatenate([self.U[kept], U]),
-            np.concatenate([self.s[kept], signs]),
-            np.hstack([self.A[:, kept], signs * self.activation.feature(self.Z @ U.T)]),
-            np.concatenate([self.alphas[kept], np.zeros(len(U))]),
-        )
+            self.lower, self.dual, self.proof = bound, dual, proof

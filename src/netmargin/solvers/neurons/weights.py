@@ -23,15 +23,18 @@ _TINY = 1e-30
 
 
 def weigh(samples: Samples, W: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """The weights (k, K) of neurons W (k, D), starting from A (k, K)."""
+    """The weights (k, K) of neurons W (k, D), starting from A (k, K); those that start from 0 get
+    the sign that pays.
+    """
     H = samples.features(W)
     if A.shape[1] > 1:
         return _weigh_several(samples, H, A)
-    signs = np.where(A >= 0, 1.0, -1.0)
-    return signs * weigh_signed(samples.loss, H * signs.T.astype(H.dtype), np.abs(A[:, 0]))[:, None]
+    C = samples.loss.slopes((H @ A.astype(H.dtype)).astype(np.float64))
+    signs = np.where(np.where(A == 0, H.T @ C.astype(H.dtype), A) >= 0, 1.0, -1.0)
+    return signs * _weigh_one(samples.loss, H * signs.T.astype(H.dtype), np.abs(A[:, 0]))[:, None]
 
 
-def weigh_signed(loss: Loss, H: np.ndarray, a: np.ndarray) -> np.ndarray:
+def _weigh_one(loss: Loss, H: np.ndarray, a: np.ndarray) -> np.ndarray:
     """The weights (k,) >= 0 of signed features H (n, k) of one output, starting from a (k,), to the
     precision of H: Newton's method, each step of which is a quadratic program.
     """
