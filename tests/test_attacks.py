@@ -86,7 +86,7 @@ def rivals_of(y: int, outputs: int) -> list[np.ndarray]:
     return [np.eye(outputs)[j] - np.eye(outputs)[y] for j in range(outputs) if j != y]
 
 
-@pytest.mark.slow_cases("2")
+@pytest.mark.slow_cases("2", "4")
 @pytest.mark.parametrize("outputs", [1, 2, 4])
 def test_linear_nets_to_the_last_digits(outputs):
     """The distance to the nearest hyperplane; the points are misclassified and that far."""
@@ -119,7 +119,7 @@ def test_the_boundary_of_a_ball_is_followed_towards_x():
     np.testing.assert_allclose((points - x).norm(dim=1), distances, rtol=1e-12)
 
 
-@pytest.mark.slow_cases("activation1-3", "activation0-1")
+@pytest.mark.slow_cases("activation0-1", "activation1")
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("activation", [nn.ReLU(), nn.LeakyReLU(0.3)])
 def test_small_nets_against_all_linear_regions(outputs, activation):
@@ -247,6 +247,7 @@ def test_points_lie_in_the_box():
     assert (walked - x).norm().item() == pytest.approx(radius, rel=2e-6)
 
 
+@pytest.mark.slow
 def test_float32_nets_and_inputs():
     """They are attacked in float64: the radii of the same net in float64."""
     net, X, y = small_net(3, nn.ReLU(), seed=1)
@@ -305,6 +306,7 @@ def test_boundaries_beyond_the_first_order():
     assert found.found_by.tolist() == [0]
 
 
+@pytest.mark.slow
 def test_boundaries_beyond_a_bend():
     """The first order is 15 times too short, and no straight line along the walk crosses."""
 
@@ -319,6 +321,7 @@ def test_boundaries_beyond_a_bend():
     assert found.found_by.tolist() == [0]
 
 
+@pytest.mark.slow
 def test_chains_too_large_for_regions(monkeypatch):
     """They are polished along the boundary instead."""
     torch.manual_seed(0)

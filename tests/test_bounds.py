@@ -83,6 +83,7 @@ def test_rademacher_of_the_variation_ball_by_brute_force():
     assert found.bound == pytest.approx(3 * np.linalg.norm(X) / 12)
 
 
+@pytest.mark.slow
 def test_rademacher_estimates_stay_below_their_lemmas():
     for seed in range(5):
         X = np.random.default_rng(seed).normal(size=(25, 1 + seed))

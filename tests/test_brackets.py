@@ -84,7 +84,7 @@ def fixed_features():
 
 
 @pytest.mark.slow_cases("10000.0-True-moving_features")
-@pytest.mark.nightly_cases("1000000.0-True-moving_features", "1000000.0-True")
+@pytest.mark.nightly_cases("1000000.0-True")
 @pytest.mark.parametrize("make", [moving_features, fixed_features])
 @pytest.mark.parametrize(("time", "says"), [(2.0, False), (1e4, True), (1e6, True)])
 def test_an_early_margin_is_promised_and_kept_or_not_promised(make, time, says):

@@ -17,6 +17,9 @@ def test_no_letter_of_the_table_stands_for_a_fault():
     assert not {WRONG, FOREIGN} & {letter for row in letters.values() for letter in row.values()}
 
 
+@pytest.mark.slow_cases(
+    "a dict of logits-robustness", "all frozen-robustness", "half precision-robustness"
+)
 @pytest.mark.parametrize(("net", "function"), SOME)
 def test_some_cells(net, function):
     outcome, text = fill_cell(net, function)

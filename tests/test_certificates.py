@@ -31,6 +31,7 @@ def separated_problem(seed: int):
     return net, *labelled(net, X.double(), clear=1e-6)
 
 
+@pytest.mark.slow_cases("8", "5", "11", "14")
 @pytest.mark.parametrize("seed", range(15))
 def test_equals_nonnegative_least_squares_on_the_jacobian(seed):
     net, X, y = separated_problem(seed)
@@ -278,6 +279,7 @@ def test_weights_used_twice(how, norm):
     assert certificate.epsilon == pytest.approx(nnls(J.T, theta, maxiter=10_000)[1], rel=1e-7)
 
 
+@pytest.mark.slow
 def test_a_long_certificate_shows_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", -1)
     torch.manual_seed(0)

@@ -137,6 +137,7 @@ def test_certify(tmp_path, capsys):
     assert "margin that is not positive" in capsys.readouterr().err
 
 
+@pytest.mark.slow_cases("interpolate")
 @pytest.mark.parametrize(
     ("problem", "solver", "labels"),
     [

@@ -201,6 +201,7 @@ def test_ctrl_c_in_any_phase_of_the_search_leaves_a_valid_answer(name):
             assert proof <= bound * (1 + 1e-9) if row.maximizes else proof >= bound * (1 - 1e-4)
 
 
+@pytest.mark.slow
 def test_no_linear_program_prints_a_banner(monkeypatch):
     # HiGHS 1.16 prints it in its constructor, at the first call after those that set options.
     printing, original = [], highspy.Highs.enableCallbacks

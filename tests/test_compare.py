@@ -212,6 +212,7 @@ def test_numbers_that_do_not_exist_are_named_as_such():
     assert "no difference" in found.summary()
 
 
+@pytest.mark.slow
 def test_without_held_out_data_and_without_input_margins(plane, tmp_path):
     found = nm.compare(list(NETS.values()), plane[0], input_margins=False, progress=False)
     assert found.differences == ()

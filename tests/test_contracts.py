@@ -462,7 +462,7 @@ def test_the_data_stay_as_they_are(name):
     assert agree(name, ROWS[name].solve(inputs, labels, tol=TOL))
 
 
-@pytest.mark.slow_cases("f1_soft_margin", "f1_logistic")
+@pytest.mark.slow_cases("f1_soft_margin", "f1_logistic", "f1_squared")
 @every_row
 def test_one_more_sample_never_makes_it_easier(name):
     row, before = ROWS[name], solved(name)

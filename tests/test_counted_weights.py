@@ -185,6 +185,7 @@ class LastState(nn.Module):
         return self.last(self.states(x[..., None])[0][:, -1])
 
 
+@pytest.mark.slow_cases("gradient_flow-old")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_net_is_as_it_was_afterwards(function, kind):

@@ -231,6 +231,7 @@ def test_free_memory_is_the_least_of_the_machine_and_the_container(tmp_path, mon
     assert memory.read_free_memory() == pytest.approx(90_000_000, abs=30_000_000)
 
 
+@pytest.mark.slow
 def test_random_state_is_what_scikit_learn_takes():
     X, y = make_moons(40, noise=0.2, random_state=0)
     for state in (3, np.random.RandomState(3), None):
@@ -265,6 +266,7 @@ def test_neither_units_nor_a_scale_of_weights_but_their_root_change_the_variatio
     assert weighted.decision_function(X) == pytest.approx(found, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_path_of_the_variation_norm_begins_where_the_last_fit_ended(monkeypatch):
     X, y = make_moons(60, noise=0.3, random_state=0)
     starts = []

@@ -123,6 +123,7 @@ def test_the_judge_sees_samples_that_can_be_separated(monkeypatch):
     assert "separates" in judge(entry, 3, index).faults[0]
 
 
+@pytest.mark.slow
 def test_the_judge_sees_an_order_that_is_wrong(monkeypatch):
     entry, honest = ENTRIES["orders"], nm.analyse
     index = next(k for k in range(99) if judge(entry, 3, k).status == "HOMOGENEOUS")

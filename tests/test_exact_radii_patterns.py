@@ -114,7 +114,7 @@ def test_proofs_succeed_up_to_the_exact_radius_of_a_hundred_nets(seed):
     check_net(seed)
 
 
-@pytest.mark.slow_cases("5")
+@pytest.mark.slow_cases("5", "1")
 @pytest.mark.parametrize("seed", [0, 1, 5])
 def test_a_region_without_free_units_is_proved_or_holds_a_misclassified_point(seed):
     chain, x, label = draw_net(np.random.default_rng(seed))

@@ -97,6 +97,7 @@ def test_a_plain_second_version_agrees_with_the_bound():
     assert agreed >= 40
 
 
+@pytest.mark.slow_cases("3")
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_every_bound_is_below_the_gap_at_every_sampled_point(depth):
     rng, finite = np.random.default_rng(depth), 0

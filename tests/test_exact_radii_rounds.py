@@ -116,6 +116,7 @@ def test_a_descent_from_a_poor_attack_takes_few_rounds(monkeypatch):
     assert len(radii) < 40  # 0.3% a round takes sixty
 
 
+@pytest.mark.slow_cases("widths2-1e-08", "widths3-1e-08", "widths3-100")
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("widths", [(2, 3), (5, 1), (4, 6, 3), (2, 3, 3, 2)])
 def test_radii_close_without_an_attack_in_any_unit_of_the_inputs(widths, scale):

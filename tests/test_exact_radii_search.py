@@ -116,6 +116,7 @@ NEVER_LOST = 5
 """The seed of a net with one output whose sign is the same for all inputs."""
 
 
+@pytest.mark.slow_cases("6]")
 @pytest.mark.nightly_cases("3")
 @pytest.mark.parametrize("seed", [s for s in range(12) if s != NEVER_LOST])
 def test_small_nets_against_all_patterns(seed):
@@ -189,6 +190,7 @@ def test_misclassified_samples_and_rivals_that_cannot_win_say_so():
     assert report.closed.all()
 
 
+@pytest.mark.slow
 def test_no_time_leaves_the_quick_certificate():
     net = make_net(4, 30, 30, 3)
     X = torch.randn(5, 4, generator=torch.Generator().manual_seed(2)).double()

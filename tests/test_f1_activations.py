@@ -69,7 +69,7 @@ def least_norm(Z, y, slope, *, equal=False, cost=np.inf) -> float:
     return float(prices @ x)
 
 
-@pytest.mark.slow_cases("2-0", "3-0.0", "3-0.1", "3--1")
+@pytest.mark.slow_cases("2-0", "3")
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, -1.0])
 @pytest.mark.parametrize("D", [2, 3])
 def test_margins_are_those_of_a_cone_program_over_all_patterns(D, slope):

@@ -483,7 +483,7 @@ def test_smoothness_bounds_refuse_what_they_do_not_cover(X, power, error, names)
         SmoothnessBounds.two_layer(X, power)
 
 
-@pytest.mark.slow_cases("3")
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [2, 3])
 def test_smoothness_bounds_hold_and_are_nearly_attained(power):
     random = np.random.default_rng(0)

@@ -252,12 +252,7 @@ def _flat(answer):
     return map(np.asarray, answer) if isinstance(answer, tuple) else [np.asarray(answer)]
 
 
-@pytest.mark.slow_cases(
-    "kind0-maximize_margin",
-    "kind0-regularization_path",
-    "kind1-maximize_margin",
-    "kind1-regularization_path",
-)
+@pytest.mark.slow_cases("kind0-maximize_margin", "kind0-regularization_path", "kind1")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
 def test_every_function_takes_half_precision(call, kind):
@@ -298,6 +293,7 @@ class Shared(Tied):
         self.again = self.back
 
 
+@pytest.mark.slow_cases("Shared")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", [Tied, Shared])
 def test_every_function_counts_a_tied_weight_once(call, kind):

@@ -459,11 +459,8 @@ def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[A
 )
 @pytest.mark.slow_cases(
     "gradient_flow, proximal",
-    "gradient_flow-flow.exact",
     "maximize_margin, not separated",
     "maximize_margin-ascent.smoothed_margin",
-    "maximize_margin-ascent.stages:minimize",
-    "papers.two_homogeneity.mirror_flow-flow.exact",
     "regularization_path",
     "papers.two_homogeneity.mirror_flow-flow",
     "maximize_margin-ascent.stages",

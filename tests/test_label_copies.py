@@ -43,7 +43,7 @@ def test_whole_copies_change_nothing(times):
     assert often.groups.tolist() == list(range(400)) * times
 
 
-@pytest.mark.slow_cases("5% twins", "half twins")
+@pytest.mark.slow_cases("5% twins", "half twins", "bootstrap")
 @pytest.mark.parametrize("kind", ["half twins", "5% twins", "bootstrap", "a class four times"])
 def test_wrong_labels_that_occur_twice_do_not_vouch_for_themselves(kind):
     X, y, wrong = wrong_digits()
@@ -180,7 +180,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.slow_cases("mirrored", "moved]", "noise")
+@pytest.mark.slow_cases("mirrored", "noise", "moved")
 @pytest.mark.parametrize("change", CHANGES)
 def test_changed_copies_of_images_are_found(change):
     X, y, wrong = wrong_digits()

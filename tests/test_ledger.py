@@ -177,6 +177,10 @@ def test_claims_hold(id):
     "chizat-bach/growth",
     "wei/width-monotone",
     "lyu-li/gd-monotone",
+    "two-homogeneity/subsampling quarter",
+    "lyu-li/gd-key-lemma factor",
+    "lyu-li/gd-key-lemma growth",
+    "wei/kernel-regression-norm kernel",
 )
 @pytest.mark.nightly_cases(
     "chizat-bach/mirror-rate share",

@@ -52,6 +52,7 @@ def margin_lists(draw, name: str):
     return [float(inverse(mpmath.mpf(10) ** mpmath.mpf(e))) for e in exponents]
 
 
+@pytest.mark.slow_cases("exponential-cubic")
 @pytest.mark.parametrize("name", BY_NAME)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())

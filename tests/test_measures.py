@@ -119,6 +119,7 @@ def test_normalized_flow_is_driven_by_the_whole_measure():
     assert abs(change - printed) > 0.1 * abs(change)
 
 
+@pytest.mark.slow
 def test_long_projected_flows_say_where_they_stop(monkeypatch):
     X, y = DATA
     start = ReLUMeasure.projected(neurons(10), bias=True)

@@ -99,7 +99,14 @@ CALLS = {
 
 
 @pytest.mark.slow_cases(
-    "proximal", "robustness", "gradient_flow", "maximize_margin", "regularization_path"
+    "proximal",
+    "robustness",
+    "gradient_flow",
+    "maximize_margin",
+    "regularization_path",
+    "compare",
+    "train",
+    "tangent_svm",
 )
 @pytest.mark.parametrize("call", CALLS)
 def test_a_net_that_overwrites_its_inputs_is_as_good_as_one_that_does_not(call):

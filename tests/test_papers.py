@@ -376,6 +376,7 @@ def test_a_run_whose_process_is_killed(tmp_path):
     assert "Traceback" not in shown[1]
 
 
+@pytest.mark.slow
 def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
     """Neither in the list nor in the gallery; entries of figures that are not at hand stay."""
     page = tmp_path / "gallery.md"

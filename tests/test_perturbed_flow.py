@@ -28,7 +28,7 @@ def entropy(p):
 # The convex reference
 
 
-@pytest.mark.slow_cases("1e-06-2")
+@pytest.mark.slow_cases("1e-06-2", "0.001-2")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("regularization", [1e-6, 1e-3, 0.1])
 def test_logistic_reference_by_brute_force(regularization, power):

@@ -71,6 +71,7 @@ def roots(net: nn.Sequential, kinks: set) -> list[Fraction]:
     return found
 
 
+@pytest.mark.slow_cases("8-options2")
 @pytest.mark.parametrize(
     ("count", "options"),
     [
@@ -140,6 +141,15 @@ def cancelling_net(first, second, out, bias, kind: str) -> nn.Sequential:
     return net
 
 
+@pytest.mark.slow_cases(
+    "convolutions-standard",
+    "relu-standard",
+    "dead-standard",
+    "linear-standard",
+    "convolutions-exact",
+    "dead-exact",
+    "linear-exact",
+)
 @pytest.mark.parametrize("effort", [None, "quick", "standard", "exact"])
 @pytest.mark.parametrize("kind", ["linear", "relu", "dead", "convolutions"])
 def test_products_of_layers_that_cancel(kind, effort):
@@ -202,7 +212,7 @@ def test_a_dead_unit_comes_alive_before_its_rounded_value_is_0(effort, slope):
     assert 0.999 * exact**2 < 2 * Fraction(float(report.lower[0])) ** 2 <= exact**2
 
 
-@pytest.mark.slow_cases("standard")
+@pytest.mark.slow_cases("standard", "exact")
 @pytest.mark.parametrize("effort", ["quick", "standard", "exact"])
 def test_a_flip_of_rounding_alone_is_none(effort):
     """Three equal units and output weights that sum to 0: f = 1 everywhere, whatever float64 says."""
@@ -239,6 +249,7 @@ def test_ties_are_decided_in_rational_arithmetic():
     assert report.upper[1] < 1e-12
 
 
+@pytest.mark.slow
 def test_without_a_bound_of_rounding_flips_are_those_of_float64():
     """A product of activations: the report says so, and nothing is called proved."""
 

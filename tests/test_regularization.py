@@ -106,6 +106,7 @@ def test_multi_class_path_meets_a_margin_ascent():
     assert path.rows[-1]["normalized_margin"] > 0.98 * max(found)
 
 
+@pytest.mark.slow
 def test_far_below_underflow_and_other_powers():
     """A linear net: the max margin at lambda = 1e-300, for any power r, and by layers."""
     X, y = torch.tensor([[2.0, 1.0], [-1.0, -2.0]]), torch.tensor([1, -1])

@@ -68,6 +68,7 @@ def test_in_range_it_is_torchs_loss_over_the_scale():
     assert torch.allclose(ours, scores.grad, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_training_goes_on_past_underflow():
     torch.manual_seed(0)
     X = torch.tensor([[2.0, 1.0], [-1.0, -2.0], [1.0, 3.0]], dtype=torch.float64)

@@ -289,6 +289,7 @@ def test_files_of_other_kinds_are_refused(tmp_path, capsys):
     assert "ran code" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed(tmp_path):
     path = SolverData(np.arange(6.0).reshape(3, 2), np.ones(3)).save(tmp_path / "record.zip")
     whole = path.read_bytes()

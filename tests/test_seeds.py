@@ -159,7 +159,9 @@ def states():
     return content([torch.get_rng_state(), np.random.get_state()[1]]), random.getstate()
 
 
-@pytest.mark.slow_cases("solvers.f1_max_margin", "regularization_path")
+@pytest.mark.slow_cases(
+    "solvers.f1_max_margin", "regularization_path", "solvers.f1_logistic", "solvers.f1_soft_margin"
+)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_same_seed_gives_the_same_bits(name):
     call = CALLS[name]

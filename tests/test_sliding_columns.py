@@ -93,7 +93,7 @@ def test_corners_and_constraints_in_the_plane(name, loss_name):
     prove(slide_columns(Z, loss, activation=phi, tol=1e-2), Z, loss, phi, 1e-2)
 
 
-@pytest.mark.slow_cases("leaky .5-", "squared relu-hinge", "relu-hinge")
+@pytest.mark.slow_cases("leaky .5-", "squared relu-hinge", "relu-hinge", "relu-squared")
 @pytest.mark.parametrize("loss_name", ["hinge", "squared hinge", "softmax"])
 @pytest.mark.parametrize("name", ["relu", "leaky .5", "squared relu"])
 def test_three_classes_in_the_plane_by_brute_force(name, loss_name):
@@ -184,6 +184,7 @@ def test_the_same_seed_gives_the_same_net():
     assert np.array_equal(nets[0].A, nets[1].A)
 
 
+@pytest.mark.slow
 def test_the_hard_margin_of_three_classes_in_the_plane_by_brute_force():
     random = np.random.default_rng(3)
     y = np.arange(9) % 3

@@ -34,6 +34,7 @@ def test_the_gradient_is_that_of_the_smooth_margin(slope):
     assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()) + 1e-7)
 
 
+@pytest.mark.slow
 def test_the_neurons_of_the_net_come_near_the_largest_margin():
     """They attain most of the largest margin: unit vectors with signs, no more than samples."""
     U, s, dual = ascend_margin(Z, Y, Ascent(1, 300), np.random.default_rng(0))

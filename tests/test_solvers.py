@@ -228,6 +228,7 @@ def test_tiny_variation_norm_margins_stay_inside_their_bracket(step):
     assert step <= linear.upper_bound * (1 + 1e-9)
 
 
+@pytest.mark.slow_cases("1e-160", "1e+160")
 @pytest.mark.parametrize("factor", [1e-200, 1e-160, 1e160, 1e200])
 def test_extreme_scales_neither_overflow_nor_vanish(factor):
     X, y = factor * np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [1, -1, 1]
@@ -419,6 +420,7 @@ def test_nets_and_measures_are_the_same_thing():
         ReLUMeasure.from_network(torch.nn.Linear(2, 1))
 
 
+@pytest.mark.slow
 def test_random_features_approach_f2():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(12, 2)), random.choice([-1.0, 1.0], 12)

@@ -123,6 +123,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow_cases("rays", "a bias")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind, power):
@@ -154,6 +155,7 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
             assert attained == pytest.approx(neurons.values, abs=1e-12)
 
 
+@pytest.mark.slow_cases("axes", "rays", "a bias", "lattice--1.0")
 @pytest.mark.parametrize("slope", [0.3, 1.0, -1.0, 2.5])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_bound_of_other_activations_is_above_the_best_neuron(kind, slope):
@@ -292,6 +294,7 @@ def test_bounds_are_above_the_exact_value_where_terms_cancel():
         assert tree.upper_bound() >= exact
 
 
+@pytest.mark.slow
 def test_bounds_count_the_rounding_of_merged_rays():
     """Points on one ray whose coefficients cancel but for 1e-12, in rationals: nothing else is left
     of the sum, and bounds relative to what is left would be wrong.
@@ -354,7 +357,7 @@ class BlindTree(ActivationBranchAndBound):
         pass
 
 
-@pytest.mark.slow_cases("0.001-100.0")
+@pytest.mark.slow_cases("0.001-100.0", "0.1-1.5")
 @pytest.mark.parametrize(
     ("tol", "above"), [(0.1, 0.5), (0.1, 1.5), (1e-3, 0.5), (1e-3, 3.0), (1e-3, 100.0)]
 )
@@ -545,6 +548,7 @@ def test_logistic_optima_are_proved_by_their_dual(regularization, power):
     assert objective - lower <= 1.1e-5 * objective
 
 
+@pytest.mark.slow
 def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
     """Slopes change between rounds: a proof holds for those that it is offered with."""
     random = np.random.default_rng(0)
@@ -661,6 +665,7 @@ def test_a_kernel_of_the_least_float_has_a_soft_margin():
     assert kernel_soft_margin([[5e-324]], [1], C=1.910697167867801).certified
 
 
+@pytest.mark.slow
 def test_a_linear_program_that_breaks_down_does_not_end_the_search():
     """HiGHS gives infinite numbers on the way; the bound was 1.7e8 when they ended it."""
     random = np.random.default_rng(0)

@@ -97,6 +97,7 @@ def in_one_plane(order: int, turn: float, size: float, others: int = 0):
     return net, X, torch.ones(len(X), dtype=torch.int64)
 
 
+@pytest.mark.slow_cases("2-70", "3-70")
 @pytest.mark.parametrize("others", [0, 70])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_lower_bound_is_attained_in_a_plane(order, others):
@@ -126,6 +127,7 @@ class Square(nn.Module):
         return torch.relu(x) ** 2
 
 
+@pytest.mark.slow_cases("20")
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("few", [1, 4, 20])
 def test_no_multipliers_beat_the_lower_bound(name, few):

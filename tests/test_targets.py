@@ -398,6 +398,7 @@ def test_threads_do_not_change_what_is_proved(monkeypatch):
             assert np.array_equal(one.neuron, two.neuron)
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_a_bracket(request):
     request.getfixturevalue("by_targets")
     one, two = (SOLVERS["f1_max_margin"](tol=1e-2, n_jobs=n_jobs) for n_jobs in (None, 2))

@@ -80,16 +80,16 @@ def test_a_fit_that_runs_out_of_time_warns_and_predicts(C, classes, clock, monke
 
     clock.monotonic = tick
     monkeypatch.setattr("netmargin.solvers.neurons.sliding.time", clock)
-    y = LABELS[classes]
+    few, y = X[:120], LABELS[classes][:120]
     with pytest.warns(
         ConvergenceWarning,
         match="time limit ended the search.*best solution so far. Raise time_limit",
     ):
-        fitted = VariationNormClassifier(C=C, time_limit=8).fit(X, y)
+        fitted = VariationNormClassifier(C=C, time_limit=3).fit(few, y)
     assert fitted.local_gap_ > fitted.tol
     if C is not None:  # no net separates these samples yet
         assert fitted.n_neurons_ >= classes
-        assert fitted.score(X, y) > 1.1 / classes
+        assert fitted.score(few, y) > 1.1 / classes
 
 
 @pytest.mark.parametrize("make", [ReLUKernelClassifier, NTKClassifier])
@@ -165,6 +165,7 @@ def test_an_interclass_distance_that_does_not_fit_is_refused(monkeypatch):
         bounds.interclass_distance(X[:60, :5], SIGNS[:60], 2)
 
 
+@pytest.mark.slow
 def test_relaxing_over_the_nearest_pairs_alone_proves_a_bound_too(monkeypatch):
     Z, y = X[:60, :5], SIGNS[:60]
     found = bounds.interclass_distance(Z, y, 2, starts=2)

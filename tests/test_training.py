@@ -112,7 +112,7 @@ def test_constant_rate_equals_torch_sgd(digits):
         assert torch.allclose(p, q, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow_cases("loss1")
+@pytest.mark.slow_cases("loss1", "loss0--1000-")
 @pytest.mark.parametrize(("log10", "dtype"), [(-1000, torch.float64), (-1e5, torch.float32)])
 @pytest.mark.parametrize("loss", [CrossEntropy(), Exponential()])
 def test_training_goes_on_far_below_underflow(separated, digits, log10, dtype, loss):
@@ -221,6 +221,7 @@ def test_a_run_goes_on_with_its_own_loss_only(tmp_path):
         run(3.0, 6)
 
 
+@pytest.mark.slow_cases("True")
 @pytest.mark.parametrize("with_dropout", [False, True])
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, digits, with_dropout):
     def make():

@@ -59,6 +59,7 @@ def losses_of(kind, y, F):
     return 0.0 if (margins[rivals] >= 1 - 1e-9).all() else np.inf
 
 
+@pytest.mark.slow_cases("squared_hinge, 3", "equality")
 @pytest.mark.parametrize(("y", "loss"), CASES, ids=IDS)
 def test_the_objective_is_what_the_net_attains_and_its_network_computes(y, loss):
     fit = fit_two_layer_net(X, y, loss=loss, C=0.3, tol=0.05)
@@ -80,6 +81,7 @@ def test_the_objective_is_what_the_net_attains_and_its_network_computes(y, loss)
     assert len(fit.support) > 0
 
 
+@pytest.mark.slow_cases("y1", "y2")
 @pytest.mark.parametrize(
     ("y", "loss"), [(SIGNS, "squared_hinge"), (WORDS, "logistic"), (VALUES, "squared")]
 )
@@ -183,6 +185,7 @@ def test_what_no_net_separates_ends():
     assert "squared_hinge" in fit.note
 
 
+@pytest.mark.slow_cases("60")
 @pytest.mark.parametrize(("far", "tol"), [(60, 0.2), (1e4, 0.5)])
 def test_one_sample_of_a_class_and_outliers(far, tol):
     inputs = np.concatenate([X, far * X[:2]])
@@ -191,6 +194,7 @@ def test_one_sample_of_a_class_and_outliers(far, tol):
     assert (fit.predict(inputs)[-2:] == ["oak", "elm"]).all()
 
 
+@pytest.mark.slow
 def test_it_begins_with_another_fit_and_ends_on_time():
     coarse = fit_two_layer_net(X, WORDS, C=1.0, tol=1e-2)
     again = fit_two_layer_net(X, WORDS, C=1.0, tol=1e-2, start=coarse)
