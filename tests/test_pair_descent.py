@@ -12,7 +12,7 @@ from netmargin import kernels
 from netmargin.core.deadline import Deadline
 from netmargin.result import Status
 from netmargin.solvers import kernel_max_margin, kernel_soft_margin
-from netmargin.solvers.cone_fallback import minimize_norm, propose_in_box
+from netmargin.solvers.cone_fallback import propose_weights
 from netmargin.solvers.hard_kernel import HardMargin
 from netmargin.solvers.kernel_engine import solve_kernel
 from netmargin.solvers.kernel_matrix import KernelMatrix
@@ -71,7 +71,7 @@ def check_soft(seed: int, C: float) -> None:
     K, y = random_problem(seed)
     C = C / np.diag(K).mean()
     soft = kernel_soft_margin(K, y, C=C, tol=1e-8)
-    cone = next(propose_in_box(y[:, None] * K * y, np.full(len(y), C), np.inf))
+    cone = propose_weights(y[:, None] * K * y, np.full(len(y), C), np.inf)
     assert soft.certified
     assert soft.objective == pytest.approx(objective(K, y, cone), rel=1e-6)
     # The bracket, recomputed with numpy alone.
@@ -98,7 +98,8 @@ def check_hard(seed: int) -> None:
     """One random problem, or the proof that nothing separates it, beside the cone solver's."""
     K, y = random_problem(seed)
     hard = kernel_max_margin(K, y)
-    p = minimize_norm(y[:, None] * K * y, np.inf)
+    p = propose_weights(y[:, None] * K * y, np.full(len(y), np.inf), np.inf)
+    p /= p.sum()
     outputs = (y[:, None] * K * y).astype(np.longdouble) @ p
     least = float(np.sqrt(max(p @ outputs, 0.0)))
     scale = np.sqrt(np.diag(K).max())

@@ -1,13 +1,11 @@
 """The hard margin of a kernel matrix: the least norm in the hull of the labelled samples."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.matrices import kernel_values
 from ..result import Bracket, MarginSolution, Status, judge_bracket
-from .cone_fallback import minimize_norm
 from .contradictions import ENTRY_ROUNDING, Contradictions
 from .extended import multiply_extended, round_down, round_up
 from .kernel_engine import KernelProblem
@@ -61,10 +59,6 @@ class HardMargin(KernelProblem[KernelSolution]):
         self._size = size
         self._proof = None if contradictions is None else contradictions.weights
         self.known = np.ones(len(y)) if not matrix.diagonal.any() else self._proof
-
-    def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:
-        """The weights of the least norm."""
-        yield minimize_norm(Q, deadline)
 
     def rate(self, weights: np.ndarray) -> tuple[float, float]:
         """The gap, and where nothing separates the bound in units of the samples that it rests on:

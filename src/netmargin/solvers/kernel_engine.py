@@ -4,7 +4,7 @@ do, and a judge that recomputes what either of them proposes.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -12,14 +12,14 @@ from joblib import Parallel, delayed
 
 from ..core.deadline import Deadline
 from ..result import Solution, Status
-from .cone_fallback import AFFORDABLE, drop_dust
+from .cone_fallback import AFFORDABLE, drop_dust, propose_weights
 from .kernel_matrix import KernelMatrix
 from .pair_descent import descend
 
 _AIM = 0.9
 """Part of the tolerance that the search aims at: the judge counts roundings on top of it."""
 _GOOD = 0.1
-"""Part of the tolerance below which no other proposal is tried."""
+"""Part of the tolerance below which dust may stay."""
 
 Found = TypeVar("Found", bound=Solution)
 
@@ -35,10 +35,6 @@ class KernelProblem(ABC, Generic[Found]):
 
     def __init__(self, matrix: KernelMatrix, y: np.ndarray, caps: np.ndarray, tol: float):
         self.matrix, self.y, self.caps, self.tol = matrix, y, caps, tol
-
-    @abstractmethod
-    def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:
-        """Weights by an interior point, for the matrix Q of labelled samples."""
 
     @abstractmethod
     def rate(self, weights: np.ndarray) -> tuple[float, float]:
@@ -111,12 +107,9 @@ def _search(problem: KernelProblem, weights: np.ndarray, limit: Deadline) -> Non
     if gap <= tol or limit.passed or len(y) > AFFORDABLE or matrix.compute is not None:
         return
     best = problem.rate(weights)
-    for proposed in problem.propose(y[:, None] * matrix.values * y, limit.at):
-        for p in drop_dust(proposed):
-            rated = problem.rate(p)
-            if rated < best:
-                weights[:], best = p, rated
-            if best[0] <= _GOOD * tol:
-                return
-        if best[0] <= tol or limit.passed:
+    for p in drop_dust(propose_weights(y[:, None] * matrix.values * y, problem.caps, limit.at)):
+        rated = problem.rate(p)
+        if rated < best:
+            weights[:], best = p, rated
+        if best[0] <= _GOOD * tol:
             return

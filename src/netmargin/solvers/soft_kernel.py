@@ -1,7 +1,6 @@
 """Soft max margin in a reproducing kernel space, without an intercept."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from ..core.deadline import Deadline
 from ..core.matrices import EPS, check_sample_weight, kernel_values
 from ..errors import ArgumentError
 from ..result import SoftSolution, Status, judge_bracket
-from .cone_fallback import propose_in_box
 from .extended import round_down
 from .kernel_engine import KernelProblem, solve_kernel
 from .kernel_matrix import KernelMatrix, bound_sums
@@ -107,10 +105,6 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
                 " float64. Multiply K by a power of 10, and divide C by it."
             )
         super().__init__(matrix, y, caps, tol)
-
-    def propose(self, Q: np.ndarray, deadline: float) -> Iterator[np.ndarray]:
-        """Weights in the box, by three programs in turn."""
-        return propose_in_box(Q, self.caps, deadline)
 
     def rate(self, weights: np.ndarray) -> tuple[float, float]:
         """The gap."""
