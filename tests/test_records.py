@@ -26,7 +26,6 @@ INTERNAL = {  # never returned by a public function
     "netmargin.flow.kinks.Kinks",
     "netmargin.flow.kinks.Pattern",
     "netmargin.flow.field.Velocity",
-    "netmargin.solvers.columns.smooth_ascent.Ascent",
     "netmargin.solvers.pricing.node_bound.Nodes",
     "netmargin.solvers.pricing.node_bound.Quadratics",
 }

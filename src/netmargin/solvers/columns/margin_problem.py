@@ -20,7 +20,7 @@ from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, DualSearch
 from .engine import Patience, Report
 from .options import Options
 from .restricted_problem import RestrictedProblem
-from .smooth_ascent import Ascent, ascend_margin
+from .smooth_ascent import ascend_margin
 
 # The numbers below trade rounds against the time of a round, and were set by trial. No proof
 # depends on them: all bounds are recomputed.
@@ -40,15 +40,6 @@ patterns remain open, and again each time the gap fell to 0.3 of what it was: a 
 _POLISH_EVERY, _POLISH_GAP = 5, 1e-2
 """Neurons are moved by a cone program, dearer than a round, once the activation patterns are nearly
 right (gap 1%), and then in one round of five.
-"""
-_FIRST_ASCENT, _SECOND_ASCENT = Ascent(1, 300), Ascent(3, 1000)
-"""Nets whose neurons a search above rank 4 begins with: on 256 clusters in 15 dimensions the first
-has 94 to 99% of the largest margin after 0.1 seconds, the second 99% after a second, where rounds
-without it take 5 to 10.
-"""
-_ROUNDS_BETWEEN, _HARD, _SHARE_OF_ASCENT = 10, 0.03, 0.75
-"""The second ascent waits so many rounds, in which easy problems end, and is left out where the gap
-is smaller, or where it takes more than this share of the time for the search.
 """
 _LEAST_SAMPLES = 64
 """Fewer samples than that need so few neurons that rounds find them in the time of an ascent: on 40
@@ -108,17 +99,17 @@ class MarginProblem(DualSearch):
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
         others = np.concatenate([self.recent, self.fit_linear_neurons(), drawn])
         if self._ascends and time.monotonic() < self.deadline:
-            self._last_dual = self._ascend(_FIRST_ASCENT)
+            self._last_dual = self._ascend()
         # They are there even if search ends at once.
         self.restricted.add(others, self.restricted.paying_signs(others, self._last_dual))
         return self.search_at(self._last_dual)
 
-    def _ascend(self, ascent: Ascent) -> np.ndarray:
-        """Add the neurons of an ascended net; returns the dual weights (n,) at its end."""
+    def _ascend(self) -> np.ndarray:
+        """Add the neurons of an ascended net, and return the dual weights (n,) at its end."""
         rows = self.restricted.rows
         scaled = self.Z / rows.target[:, None]
         U, s, dual = ascend_margin(
-            scaled, rows.signs, ascent, self.random, self._search_ends, slope=self.activation.slope
+            scaled, rows.signs, self.random, self._search_ends, slope=self.activation.slope
         )
         self.restricted.add(U, s)
         return self.restricted.normalize_dual(dual / rows.target)
@@ -145,10 +136,6 @@ class MarginProblem(DualSearch):
     def search(self) -> np.ndarray:
         """Find neurons between the new dual weights and the best; before a conclusion, at both."""
         dual, gap = self._last_dual, self._gap
-        if self._ascends and self._rounds == _ROUNDS_BETWEEN and gap > _HARD:
-            affordable = _SHARE_OF_ASCENT * (self._search_ends - time.monotonic())
-            if self.t > self.zero_margin and _SECOND_ASCENT.seconds(self.Z) < affordable:
-                self._ascend(_SECOND_ASCENT)
         if self._concluding:
             return self._search_thoroughly(dual)
         # Duals jump about: price between the new ones and the best so far, and where polishing
