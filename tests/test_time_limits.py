@@ -124,13 +124,19 @@ def test_ctrl_c_ends_a_fit(pricing, monkeypatch):
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_net_that_separates_nothing_yet_is_the_best_so_far(power, bias):
     """Its margin is what its neurons attain, negative, and most samples are right."""
-    y = 2 * LABELS[2] - 1
-    stopped = solvers.f1_max_margin(X, y, time_limit=0, power=power, bias=bias)
+    few, y = X[:, :6], 2 * LABELS[2] - 1
+    stopped = solvers.f1_max_margin(few, y, time_limit=0, power=power, bias=bias)
     assert stopped.mass == pytest.approx(1)
-    assert stopped.margin == pytest.approx((y * stopped.decision_function(X)).min(), rel=1e-9)
+    assert stopped.margin == pytest.approx((y * stopped.decision_function(few)).min(), rel=1e-9)
     assert stopped.margin < 0 < stopped.upper_bound
-    assert (y * stopped.decision_function(X) > 0).mean() > 0.6
+    assert (y * stopped.decision_function(few) > 0).mean() > 0.7
     assert stopped.gap > 1
+
+
+def test_a_soft_margin_that_is_stopped_at_once_is_far_better_than_no_net():
+    stopped = solvers.f1_soft_margin(X[:100], SIGNS[:100], C=10.0, time_limit=0)
+    assert stopped.status is Status.TIME_LIMIT
+    assert stopped.lower_bound < stopped.objective < 0.1 * 10.0 * 100
 
 
 def test_an_interclass_distance_that_is_stopped_is_a_valid_bracket():

@@ -9,7 +9,7 @@ from ..core.matrices import SolverData, binary_data, check_sample_weight, warn_o
 from ..errors import ArgumentError, DataError
 from ..result import Bracket, Status, judge_bracket
 from .attained import attained_hinge_objective, attained_margin
-from .columns.best_net import extract_net, extract_soft_net
+from .columns.best_net import extract_net
 from .columns.engine import generate_columns
 from .columns.margin_problem import MarginProblem, invert
 from .columns.master import Constraints
@@ -64,8 +64,7 @@ def f1_max_margin(
         Relative gap between margin and upper bound up to which the status is OPTIMAL.
     time_limit : float, optional
         Seconds after which the best bracket so far is returned, as it is at Ctrl-C. Where no net
-        found until then separates the samples, it is one of least squares, with a negative margin.
-        No limit by default.
+        found until then separates the samples, the margin is negative. No limit by default.
     pricing : {"auto", "complete", "local"}
         "auto" proves as much as some seconds allow, or `time_limit`; "complete" all, however long
         that takes; "local" a loose bound, if you need the net alone. "auto" closes the gap at any
@@ -156,8 +155,10 @@ def f1_max_margin(
     best, dual, upper = problem.restricted, problem.dual, problem.upper
     # Nothing contradicts: what is 0 to rounding is no proof.
     status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=0.0)
-    U, s, weights, t = extract_net(best, early=ending.early and not certified)
+    U, s, weights = extract_net(best, early=ending.early and not certified)
+    weights = weights / (weights.sum() or 1.0)
     columns = best.columns(U, s)
+    t = float((columns @ weights).min())
     slack = float((dual * (columns @ weights - t)).max())
     unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
     margin, bound = round_down(unit * t), round_up(unit * upper)
@@ -287,10 +288,10 @@ def f1_soft_margin(
         title="soft margin",
         in_units=lambda bracket: invert(bracket, 1 / scale),
     )
-    U, s, alphas = extract_soft_net(problem.restricted, C, scale, early=ending.early)
-    outputs = problem.restricted.columns(U, s) @ (alphas * scale) / weights
+    U, s, alphas = extract_net(problem.restricted, early=ending.early)
+    outputs = problem.restricted.columns(U, s) @ alphas / weights
     hinges = np.maximum(1 - outputs, 0.0)
-    measure = build_measure(U, s, alphas, phi)
+    measure = build_measure(U, s, alphas / scale, phi)
     objective = attained_hinge_objective(measure, given, costs)
     # The bound is above the objective by rounding only.
     lower = min(1 / (problem.upper * scale), objective)

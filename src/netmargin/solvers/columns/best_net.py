@@ -2,69 +2,34 @@
 
 import numpy as np
 
+from ..neurons.labels import Signs
+from ..neurons.losses import hinge_loss
+from ..neurons.sliding import slide_columns
 from .restricted_problem import RestrictedProblem
 
-_LEAST_SQUARES_NEURONS = 500
-"""Least squares over so many neurons take a fraction of a second for some thousand samples."""
-_TRIED_MULTIPLES = 64
-"""Quantiles of the bends tried as multiples of the net of least squares: enough to come within a
-few per cent of the best one, at no cost.
+_COST = 10.0
+"""The most that a unit of hinge loss costs a first net, in units of the median length of a sample:
+ten times what makes a single sample worth a neuron.
 """
-_RIDGE = 1e-6
-"""Ridge of the least squares, relative to the sum of squares of all columns: nearly equal neurons
-then share their weight instead of cancelling each other.
-"""
+_NEURONS = 100
+"""Neurons that it begins with, the last ones that were found: they slide in a second or so."""
 
 
 def extract_net(
     best: RestrictedProblem, *, early: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """The net of a search that has ended: directions (k, D), output signs (k,), weights (k,) with
-    sum 1, and the least y f; without neurons where nothing separates the samples.
-
-    A search that is stopped `early`, before any net separates, has nothing but f = 0 to show; then
-    it is the net of least squares, which makes few errors, and whose margin may be negative.
-    """
-    if best.t > 0:
-        used = np.flatnonzero(best.weights)
-        return best.U[used], best.s[used], best.weights[used], best.t
-    if early:
-        return _fit_least_squares(best)
-    return best.U[:0], best.s[:0], best.weights[:0], 0.0
-
-
-def extract_soft_net(
-    best: RestrictedProblem, C: float, scale: float, *, early: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Directions (k, D), output signs (k,) and weights alpha (k,) of a soft search that has ended;
-    the best multiple of the net of least squares where it was stopped `early` at f = 0.
+    """The net of a search that has ended: directions (k, D), output signs (k,), and weights (k,)
+    for t = 1; without neurons where nothing separates the samples.
+
+    A search that is stopped `early`, with nothing but f = 0 to show, has a first net of sliding
+    neurons, which makes few errors, and whose margin may be negative.
     """
-    used = np.flatnonzero(best.weights)
+    used, rows = np.flatnonzero(best.weights), best.rows
     if len(used) or not early:
-        return best.U[used], best.s[used], best.weights[used] / (best.t * scale)
-    U, s, weights, _ = _fit_least_squares(best)
-    outputs = best.columns(U, s) @ weights
-    # The sum of hinge losses is convex in the multiple and bends at target / output.
-    target = best.rows.target
-    bends = np.append(0.0, target[outputs > 0] / outputs[outputs > 0])
-    multiples = np.quantile(bends, np.linspace(0, 1, _TRIED_MULTIPLES))
-    objectives = [m / scale + C * np.maximum(target - m * outputs, 0.0).sum() for m in multiples]
-    return U, s, weights * multiples[int(np.argmin(objectives))] / scale
-
-
-def _fit_least_squares(
-    problem: RestrictedProblem,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """The net of least squares over the last neurons, missing most, and a linear function."""
-    w = np.linalg.lstsq(problem.Z, problem.rows.signs, rcond=None)[0]
-    U = np.concatenate(
-        [problem.U[-_LEAST_SQUARES_NEURONS:], np.array([w, -w]) / (np.linalg.norm(w) or 1.0)]
-    )
-    A = problem.columns(U, np.ones(len(U)))
-    gram = A.T @ A
-    gram += _RIDGE * np.trace(gram) * np.eye(len(U))
-    alphas = np.linalg.lstsq(gram, A.sum(0), rcond=None)[0]
-    used = alphas != 0
-    weights = np.abs(alphas[used]) / (np.abs(alphas).sum() or 1.0)
-    s = np.sign(alphas[used])
-    return U[used], s, weights, float((A[:, used] @ (s * weights)).min())
+        return best.U[used], best.s[used], best.weights[used] / (best.t or 1.0)
+    Z, lengths = best.Z / rows.target[:, None], np.linalg.norm(best.Z, axis=1)
+    cost = min(rows.slack_cost, _COST / float(np.median(lengths[lengths > 0])))
+    loss = hinge_loss(Signs(rows.signs[:, None]), cost * rows.target)
+    start = best.U[-_NEURONS:], best.s[-_NEURONS:, None] / _NEURONS
+    net = slide_columns(Z, loss, activation=best.activation, start=start, deadline=-np.inf)
+    return net.W, np.sign(net.A[:, 0]), np.abs(net.A[:, 0])
