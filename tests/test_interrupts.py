@@ -367,7 +367,7 @@ ENTRIES = {
     "twolayer.slackness": Entry(
         alone(slackness),
         (
-            "twolayer.slackness:price_locally",
+            "twolayer.slackness:search_neurons",
             "twolayer.slackness:PricingBound.price_neurons",
         ),
         lambda found, _, whole: (

@@ -24,10 +24,10 @@ from netmargin.solvers import (
 from netmargin.solvers.columns import neuron_search
 from netmargin.solvers.columns.regularized_problem import RegularizedProblem
 from netmargin.solvers.neurons.activations import RELU, Activation
+from netmargin.solvers.neurons.samples import respond
 from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
 from netmargin.solvers.pricing.bounds import PricingBound
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
-from netmargin.solvers.pricing.local import weighted_sums
 from netmargin.solvers.pricing.rays import PARALLEL, as_relu_sum
 from netmargin.solvers.pricing.relaxation import bound_by_relaxation
 from netmargin.solvers.pricing.target_tree import Outcome, TargetTree
@@ -166,13 +166,13 @@ def test_every_bound_of_other_activations_is_above_the_best_neuron(kind, slope):
         prover, found = price(Z, c, slope=slope)
         assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
         assert min(found.upper_bound, prover.relax(c)) >= best * (1 - 1e-13)
-        attained = weighted_sums(Z, c, found.directions, Activation(slope))
+        attained = respond(Z, c, found.directions, Activation(slope))
         assert attained == pytest.approx(found.values, abs=1e-12)
         terms = as_relu_sum(Z, c, Activation(slope))
         above, below = TargetTree(*terms, 1.01 * best), TargetTree(*terms, 0.98 * best)
         assert above.grow(np.inf) is Outcome.PROVED
         assert below.grow(np.inf) is Outcome.REFUTED
-        assert abs(weighted_sums(Z, c, below.neuron[None], Activation(slope))[0]) > 0.98 * best
+        assert abs(respond(Z, c, below.neuron[None], Activation(slope))[0]) > 0.98 * best
 
 
 def test_every_cell_of_four_hyperplanes_is_visited():
@@ -249,7 +249,7 @@ def test_nearly_parallel_points_are_not_one(angle, length, dimension):
 def test_nearly_parallel_points_are_paid_for_by_how_steep_features_are(dimension):
     Z, c, u = nearly_parallel(0.9 * PARALLEL, 1.0, dimension)
     attained = 4.0 * abs(float(exact_value(Z, c, u, 1)))
-    assert abs(weighted_sums(Z, c, -u[None], Activation(4.0))[0]) == pytest.approx(attained)
+    assert abs(respond(Z, c, -u[None], Activation(4.0))[0]) == pytest.approx(attained)
     prover, found = price(Z, c, slope=4.0)
     assert min(found.upper_bound, prover.relax(c)) >= attained
 

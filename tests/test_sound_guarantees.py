@@ -380,7 +380,7 @@ def test_slackness_by_hand(monkeypatch):
     assert both.neurons == pytest.approx(math.hypot(1.5, 0.5) / 2 - 0.75)
     # What search misses is proved all the same.
     nothing = lambda Z, *_, **__: (np.zeros((0, Z.shape[1])), np.zeros(0))  # noqa: E731
-    monkeypatch.setattr(sys.modules["netmargin.twolayer.slackness"], "price_locally", nothing)
+    monkeypatch.setattr(sys.modules["netmargin.twolayer.slackness"], "search_neurons", nothing)
     blind = slackness(aside, [[3.0, 0.0]], [1], [1.0])
     assert (blind.neurons, blind.proved) == (pytest.approx(0.75), True)
     X = np.random.default_rng(0).normal(size=(20, 3))

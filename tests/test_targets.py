@@ -14,10 +14,11 @@ from netmargin.solvers.columns.falling_targets import FallingTargets
 from netmargin.solvers.columns.neuron_search import NeuronSearch
 from netmargin.solvers.columns.options import Options
 from netmargin.solvers.columns.sparse_weights import SparseWeights
-from netmargin.solvers.neurons.activations import leaky
+from netmargin.solvers.neurons.activations import RELU, leaky
+from netmargin.solvers.neurons.samples import respond
+from netmargin.solvers.neurons.search import search_neurons
 from netmargin.solvers.pricing import target_tree
 from netmargin.solvers.pricing.arrangement import Arrangement
-from netmargin.solvers.pricing.local import price_locally, weighted_sums
 from netmargin.solvers.pricing.node_bound import Nodes, SignedTerms
 from netmargin.solvers.pricing.node_descent import NodeDescent
 from netmargin.solvers.pricing.target_tree import Outcome, TargetTree, _make_root, _split
@@ -146,7 +147,7 @@ def test_trees_agree_with_the_whole_arrangement(seed):
     # Never proved: refuted, or a leaf stays above the target.
     outcome = tree.grow(np.inf)
     if outcome is Outcome.REFUTED:
-        assert abs(weighted_sums(X, c, tree.neuron[None])[0]) > 0.999 * best
+        assert abs(respond(X, c, tree.neuron[None], RELU)[0]) > 0.999 * best
         assert np.linalg.norm(tree.neuron) == pytest.approx(1)
     else:
         assert tree.upper_bound >= best * (1 - 1e-9)
@@ -178,7 +179,7 @@ def test_no_bound_of_a_tree_is_below_what_long_ascents_reach(trees, seed):
     for _ in range(trees):
         X, c = draw_problem(random, n=int(random.integers(10, 40)))
         starts = random.normal(size=(1000, X.shape[1]))
-        _, values = price_locally(X, c, starts, count=4, steps=300)
+        _, values = search_neurons(X, c, starts, count=4, steps=300)
         best = float(np.abs(values).max())
         for excess in (0.5, 0.1, -1e-6):
             tree = TargetTree(X, c, (1 + excess) * best)
@@ -186,14 +187,14 @@ def test_no_bound_of_a_tree_is_below_what_long_ascents_reach(trees, seed):
             if outcome is Outcome.PROVED:
                 assert tree.upper_bound >= best
             if outcome is Outcome.REFUTED:
-                assert abs(weighted_sums(X, c, tree.neuron[None])[0]) > tree.upper_bound
+                assert abs(respond(X, c, tree.neuron[None], RELU)[0]) > tree.upper_bound
 
 
 def test_a_tree_that_is_stopped_goes_on(monkeypatch):
     """By a limit, or by Ctrl-C, after which no node counts as closed that was not."""
     random = np.random.default_rng(3)
     X, c = random.normal(size=(90, 8)), random.normal(size=90)
-    _, values = price_locally(X, c, random.normal(size=(200, 8)), count=1)
+    _, values = search_neurons(X, c, random.normal(size=(200, 8)), count=1)
     target = 1.02 * abs(values[0])
     whole, parts = TargetTree(X, c, target), TargetTree(X, c, target)
     assert whole.grow(np.inf) is Outcome.PROVED
@@ -283,7 +284,7 @@ def make_targets(options, n=24, D=6):
     Z /= np.linalg.norm(Z, axis=1).max()
     y = random.choice([-1.0, 1.0], n)
     targets = FallingTargets(Z, y, np.ones(n), options)
-    _, values = price_locally(Z, y / n, random.normal(size=(50, D)), count=1)
+    _, values = search_neurons(Z, y / n, random.normal(size=(50, D)), count=1)
     return targets, np.full(n, 1 / n), abs(values[0])
 
 
@@ -310,7 +311,7 @@ def test_targets_fall_and_say_how_far_they_are(monkeypatch):
     assert targets.nodes < 1.2 * falling_targets._AUTO_NODES
     for dual, largest, _ in proofs[-1:]:
         c = dual * targets.signs
-        _, values = price_locally(
+        _, values = search_neurons(
             targets._Z, c, np.random.default_rng(0).normal(size=(500, 6)), count=1
         )
         assert abs(values[0]) <= largest
@@ -385,7 +386,7 @@ def test_threads_do_not_change_what_is_proved(monkeypatch):
     monkeypatch.setattr(target_tree, "_BATCH", 2)
     random = np.random.default_rng(3)
     X, c = random.normal(size=(90, 8)), random.normal(size=90)
-    _, values = price_locally(X, c, random.normal(size=(200, 8)), count=1)
+    _, values = search_neurons(X, c, random.normal(size=(200, 8)), count=1)
     for excess, outcome in ((0.02, Outcome.PROVED), (-0.001, Outcome.REFUTED)):
         target = (1 + excess) * float(abs(values[0]))
         one, two = (TargetTree(X, c, target, threads) for threads in (1, 2))

@@ -9,8 +9,8 @@ from ..core.arguments import check_count, check_flag, check_seed
 from ..core.saved_records import Record
 from ..kernels import arc_cosine
 from ..solvers.neurons.activations import RELU
+from ..solvers.neurons.search import draw_starts, search_neurons
 from ..solvers.pricing.bounds import PricingBound
-from ..solvers.pricing.local import draw_starts, price_locally
 from .bound import bounded_inputs
 
 _RANDOM_STARTS = 64
@@ -92,7 +92,7 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
             values[index] = pricing.largest_response(eps)
         else:
             starts = draw_starts(Z, random, samples=2 * len(Z), normal=_RANDOM_STARTS)
-            _, found = price_locally(Z, eps, starts, count=1)
+            _, found = search_neurons(Z, eps, starts, count=1)
             values[index] = np.abs(found).max(initial=0.0)
     return _estimate(values / len(Z), 3 * float(np.linalg.norm(Z)) / len(Z), bool(exact))
 

@@ -10,8 +10,9 @@ from ..core.matrices import as_array, binary_data
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
+from ..solvers.neurons.samples import respond
+from ..solvers.neurons.search import draw_starts, search_neurons, unit_rows
 from ..solvers.pricing.bounds import PricingBound
-from ..solvers.pricing.local import draw_starts, price_locally, unit_rows, weighted_sums
 from ..solvers.solution import ReLUMeasure
 
 _SEARCH_STARTS = 256
@@ -129,9 +130,9 @@ def _price_neurons(
     drawn = draw_starts(Z, random, samples=2 * len(Z), normal=_SEARCH_STARTS)
     starts = np.concatenate([unit_rows(heaviest), drawn])
     try:
-        _, values = price_locally(Z, prices, starts, count=1, activation=measure.activation)
+        _, values = search_neurons(Z, prices, starts, count=1, activation=measure.activation)
     except KeyboardInterrupt:  # what the starts themselves attain is the best so far
-        responses = weighted_sums(Z, prices, starts, measure.activation)
+        responses = respond(Z, prices, starts, measure.activation)
         return float(np.abs(responses).max(initial=0.0)), False, Status.INTERRUPTED
     largest = float(np.abs(values).max(initial=0.0))
     proved, status = False, Status.FINISHED

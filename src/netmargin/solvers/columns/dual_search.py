@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.matrices import EPS
-from ..pricing.local import price_locally, unit_rows
+from ..neurons.search import search_neurons, unit_rows
 from .falling_targets import FallingTargets
 from .neuron_search import NeuronSearch
 from .options import Options
@@ -175,7 +175,7 @@ class DualSearch(NeuronSearch):
         how: dict = {"count": 1, "activation": self.activation, "deadline": self.deadline}
         for threshold in _TRIMMED_PARTS:
             trimmed = self._keep_large(dual, threshold)
-            _, values = price_locally(self.Z, self.coefficients(trimmed), used, **how)
+            _, values = search_neurons(self.Z, self.coefficients(trimmed), used, **how)
             if np.abs(values).max(initial=0.0) <= self.local_upper * (1 + 0.1 * self.tol):
                 return trimmed
         return dual

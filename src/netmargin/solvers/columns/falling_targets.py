@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..pricing.local import draw_starts, price_locally
+from ..neurons.search import draw_starts, search_neurons
 from ..pricing.rays import as_relu_sum, bound_rounding
 from ..pricing.target_tree import Outcome, TargetTree
 from .options import Options
@@ -230,7 +230,7 @@ class FallingTargets:
         Z = self._Z[used]
         drawn = draw_starts(Z, self._random, samples=len(used), normal=count)
         starts = np.concatenate([self.neurons[best], drawn])
-        return price_locally(Z, c, starts, count=_NEURONS_PER_ROUND, activation=self._activation)
+        return search_neurons(Z, c, starts, count=_NEURONS_PER_ROUND, activation=self._activation)
 
     def _add(self, neurons: np.ndarray) -> None:
         """Add neurons."""

@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from ...result import Bracket
+from ..neurons.search import draw_starts
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
-from ..pricing.local import draw_starts
 from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, DualSearch
 from .engine import Patience, Report
 from .options import Options

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..neurons.search import draw_starts, search_neurons
 from ..pricing.best_directions import Pricing
 from ..pricing.bounds import WORK_PER_SECOND, PricingBound
-from ..pricing.local import draw_starts, price_locally
 from .options import Options
 
 _SEARCH_SHARE = 1 / 5
@@ -62,7 +62,7 @@ class NeuronSearch:
         """
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
         starts = np.concatenate([known, self.recent, drawn])
-        self.recent, values = price_locally(
+        self.recent, values = search_neurons(
             self.Z, c, starts, count=count, activation=self.activation, deadline=self.deadline
         )
         return float(np.abs(values).max(initial=0.0))

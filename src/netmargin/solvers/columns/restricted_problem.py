@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..neurons.activations import RELU, Activation
-from ..pricing.local import weighted_sums
+from ..neurons.samples import respond
 from .master import Constraints, MasterLP
 from .polish import polish_neurons
 
@@ -66,7 +66,7 @@ class RestrictedProblem:
 
     def values(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """The values sum_i p_i signs_i phi(u . z_i) of neurons u at dual weights p."""
-        return weighted_sums(self.Z, dual * self.rows.signs, U, self.activation)
+        return respond(self.Z, dual * self.rows.signs, U, self.activation)
 
     def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Which neurons (booleans) would raise t, to first order."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from ...core.saved_records import Record
 from ..neurons.activations import Activation
-from .local import select_distinct, weighted_sums
+from ..neurons.samples import respond
+from ..neurons.search import select_distinct
 
 _BLOCK = 256
 """Candidates that are evaluated at once: few, because the first ones often beat all the others."""
@@ -43,7 +44,7 @@ class BestDirections:
 
     def evaluate(self, directions: np.ndarray) -> np.ndarray:
         """Take unit directions (k, D) whose values are not known, and return these (k,)."""
-        values = weighted_sums(self._Z, self._c, directions, Activation(power=self._power))
+        values = respond(self._Z, self._c, directions, Activation(power=self._power))
         self.offer(directions, values)
         return values
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...core.matrices import floor_to_powers, split_lengths
 from ..neurons.activations import Activation
+from ..neurons.search import select_distinct
 from .arrangement import MAX_RANK, Arrangement
 from .best_directions import Pricing
 from .branch_and_bound import ActivationBranchAndBound
-from .local import select_distinct
 from .rays import Rays, as_relu_sum, bound_rounding
 from .relaxation import bound_by_relaxation
 
