@@ -21,12 +21,10 @@ _LONGER, _SHORTER, _SHORTEST = 1.5, 0.5, 1e-4
 two problems of 60 samples in 8 dimensions other factors (1.1 to 2, 0.25 to 0.8) and lengths (1e-2,
 1e-7) led to margins that were smaller by up to 0.7%.
 """
-_LARGEST_STEPS = np.array([1.0, 1.0, 1.0, 0.05])
-"""Largest step lengths of the starts, in turn. Steps of 1 reach most maxima soon, but can leap off
-a narrow hill though it is the highest: none of 768 such starts stayed on one in the plane.
-"""
 _LEAST_GAIN = 1e-9
-"""Ascent ends where a step gains less than this part: Newton's method is faster from there."""
+"""Ascent ends where a step gains less than this part, if there are kinks: Newton's method is faster
+from there.
+"""
 _SAME = 1 - 1e-10
 """Neurons of a larger cosine are one: they are 1e-5 apart."""
 _SETTLED, _SETTLED_AT_LEAST, _SETTLING_WORK = 24, 4, 2.5e7
@@ -46,6 +44,10 @@ _TINY = 1e-300
 
 _ROWS = 5000
 """Samples on which a look begins: the region of a maximum is seen from a part of them."""
+_LARGEST_STEPS = np.array([1.0, 1.0, 1.0, 0.05])
+"""Largest step lengths of the starts of a look, in turn. Steps of 1 reach most maxima soon, but can
+leap off a narrow hill though it is the highest: none of 768 such starts stayed on one in the plane.
+"""
 _ALIKE = 0.98
 """Neurons of a larger cosine lead to one maximum, mostly: the best of them go on first."""
 _NEAR = 0.8
@@ -94,7 +96,8 @@ def find_neurons(
     some = random.choice(len(Z), _ROWS, replace=False) if len(Z) > _ROWS else slice(None)
     drawn = draw_starts(Z, random, samples=look.starts // 2, normal=look.starts // 2)
     starts = np.concatenate([known[: look.kept], drawn, _draw_near(known, look.near, random)])
-    W, G = _ascend(Z[some], C[some], starts, look.first_steps, activation)
+    longest = np.resize(_LARGEST_STEPS, len(starts))
+    W, G = _ascend(Z[some], C[some], starts, look.first_steps, activation, longest=longest)
     # Where few are that different, the others go on too: ascents that halt early may be alike.
     apart, near = (select_distinct(W, G, look.kept, cosine)[0] for cosine in (_ALIKE, _SAME))
     W = np.concatenate([apart, near])[: look.kept]
@@ -117,7 +120,7 @@ def search_neurons(
     """Find up to `count` distinct unit neurons W (m, D) by ascents from `starts` (k, D) and from
     `known` neurons, with their responses sum_n phi(w . z_n) C_n to C (n,) or (n, K), largest first.
     """
-    W, G = _ascend(Z, C, _unit(starts), steps, activation, deadline)
+    W, G = _ascend(Z, C, _unit(starts), steps, activation, deadline=deadline)
     if known is not None:
         W, G = np.concatenate([W, known]), np.concatenate([G, respond(Z, C, known, activation)])
     W, G = select_distinct(W, G, count)
@@ -173,12 +176,14 @@ def _draw_near(known: np.ndarray, count: int, random: np.random.Generator) -> np
 
 
 def _ascend(
-    Z, C, W: np.ndarray, steps: int, activation: Activation, deadline: float = math.inf
+    Z, C, W: np.ndarray, steps: int, activation: Activation, *, deadline=math.inf, longest=1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ascend along gradients from unit neurons W (m, D), each with a step length of its own."""
-    values, most = np.full(len(W), -np.inf), np.resize(_LARGEST_STEPS, len(W))
-    G, gradients = _climb(Z, C, W, values, activation)
-    values, lengths = _lengths(G), most.copy()
+    """Ascend along gradients from unit neurons W (m, D), each with a step length of its own, up to
+    the `longest` (m,) and the deadline.
+    """
+    G, gradients = _climb(Z, C, W, np.full(len(W), -np.inf), activation)
+    values, longest = _lengths(G), np.broadcast_to(longest, len(W))
+    lengths, least_gain = longest.copy(), _LEAST_GAIN if activation.kink else 0.0
     # Neurons that have arrived are left out of the products, which take all the time.
     live = np.arange(len(W))
     for _ in range(steps):
@@ -191,8 +196,10 @@ def _ascend(
         to = live[better]
         W[to], G[to], gradients[to] = moved[better], responses[better], slopes[better]
         values[to] += gains[better]
-        lengths[live] = np.minimum(most[live], np.where(better, _LONGER, _SHORTER) * lengths[live])
-        gained, short = gains > _LEAST_GAIN * values[live], lengths[live] <= _SHORTEST * most[live]
+        lengths[live] *= np.where(better, _LONGER, _SHORTER)
+        lengths[live] = np.minimum(longest[live], lengths[live])
+        gained = gains > least_gain * values[live]
+        short = lengths[live] <= _SHORTEST * longest[live]
         live = live[np.where(better, gained, ~short)]
         if not len(live) or time.monotonic() > deadline:
             break
