@@ -27,10 +27,6 @@ from .neurons.losses import LogisticLoss, squared_loss
 from .neurons.samples import Samples
 from .solution import LogisticVariationNormSolution, ReLUMeasure, build_measure, describe_proof
 
-_UNEXPLAINED = 0.01
-"""Part of the mean square of y to which the tolerance refers where nothing is to be proved: at a
-tolerance of 1e-2, R^2 is then within 1e-4 of what search believes to be possible.
-"""
 _LEAST_PRODUCT = 1e-290
 """Products below it, and above its inverse, lose digits when they are multiplied once more."""
 _LOG_2 = float(np.nextafter(np.log(2), 1))
@@ -184,11 +180,9 @@ def f1_squared(
     target, unit, product = weighted.y / size, size * size, size * length
     cost = price / product if product > 0 else np.inf
     _require_digits(unit, product, cost)
-    nothing = float((target**2).mean()) / 2
-    enough = _UNEXPLAINED * options.tol * nothing if options.pricing == "local" else 0.0
     loss = squared_loss(target[:, None], np.full(len(target), 1 / (len(target) * cost)))
     samples = Samples(weighted.scaled, loss, phi)
-    best = RegularizedProblem(samples, options, enough=enough / cost)
+    best = RegularizedProblem(samples, options)
     ending = generate_columns(
         best,
         progress=progress,
@@ -199,6 +193,7 @@ def f1_squared(
     measure = build_measure(best.W, np.sign(best.A[:, 0]), np.abs(best.A[:, 0]) / length, phi)
     in_units = SolverData(data.Z, data.y / size)
     attained = attained_squared_objective(measure, in_units, roots**2, price / size)
+    nothing = float((target**2).mean()) / 2
     used, objective, lower, status, certified = _settle(best, ending, cost, attained, nothing)
     residuals = samples.outputs(best.W[used], best.A[used])[:, 0] - target
     return SquaredVariationNormSolution(

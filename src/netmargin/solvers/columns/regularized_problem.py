@@ -39,11 +39,10 @@ class RegularizedProblem(NeuronSearch):
 
     zero = None
 
-    def __init__(self, samples: Samples, options: Options, *, enough: float = 0.0):
-        """`enough` is a gap to what search believes at which it ends though nothing is proved."""
+    def __init__(self, samples: Samples, options: Options):
         super().__init__(samples.Z, options)
         self.by_targets &= not self.endless
-        self._samples, self._enough = samples, enough
+        self._samples = samples
         self.W, self.A, self.objective = np.zeros((0, self.Z.shape[1])), np.zeros((0, 1)), np.inf
         self.lower, self.dual, self.proof = 0.0, np.zeros(len(self.Z)), "nothing"
         self._searched, self._rounds, ones = np.inf, 0, np.ones(len(self.Z))
@@ -99,8 +98,8 @@ class RegularizedProblem(NeuronSearch):
 
     def proof_is_due(self) -> bool:
         """Whether search says that the bracket may close, or the weights no longer improve."""
-        may_close = self._searched_gap <= 0.5 * self.tol * self.objective
-        return may_close or self.is_late or self._patience.idle > 0
+        gap = self.objective - self._prove(self._searched)[0]
+        return gap <= 0.5 * self.tol * self.objective or self.is_late or self._patience.idle > 0
 
     def prove(self, report: Report) -> np.ndarray:
         """Prove a bound at the slopes, and improve it by targets that fall where that pays."""
@@ -129,18 +128,12 @@ class RegularizedProblem(NeuronSearch):
     def select(self, found: np.ndarray) -> np.ndarray | None:
         """All of them, as long as the objective falls by what is worth a round."""
         over = self._patience.is_over or self._rounds >= _MOST_ROUNDS
-        learned = self._enough and self._searched_gap <= self._enough
-        return None if over or learned else found
+        return None if over else found
 
     def finish(self, *, early: bool) -> None:
         """Take a relaxed bound, which costs nothing, where no proof was reached."""
         if self.lower == 0:
             self._offer(self.pricing.relax(self._slopes), BY_RELAXATION)
-
-    @property
-    def _searched_gap(self) -> float:
-        """The gap to the bound at the slopes, if search found the largest value there."""
-        return self.objective - self._prove(self._searched)[0]
 
     def _prove(self, largest: float) -> tuple[float, np.ndarray]:
         """What the slopes prove if no neuron has more than this value, and the multiple of them
