@@ -221,6 +221,7 @@ def files_limited_to(size: int):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.nightly_cases("6000")
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "which"), [(6, "history.jsonl"), (6000, "checkpoint.pt")])
 def test_a_full_disk_loses_nothing_saved(tmp_path, width, which):

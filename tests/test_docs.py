@@ -13,8 +13,8 @@ from tests.docs_blocks import ROOT, blocks_of, commands_of, paste
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TIMED = {"README.md", "tour.md"}
 """Documents with blocks that take longer than seconds."""
-NIGHTLY = {"cluster.md", "tour.md", "training-loops.md"}
-"""Documents that take longest, and show what the README and the tests of frameworks show too."""
+NIGHTLY = {"cluster.md", "label-errors.md", "page.md", "tour.md", "training-loops.md"}
+"""Documents that take long, and show what the README and other tests show too."""
 OF_FRAMEWORKS = {"training-loops.md"}
 """Documents with blocks that need Lightning and transformers."""
 

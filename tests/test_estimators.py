@@ -76,7 +76,7 @@ def test_soft_margins_fit_what_does_not_separate(make):
     assert set(soft.support_) >= {80, 81}  # these are on the wrong side
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pipelines_searches_and_several_classes():
     X, y = load_iris(return_X_y=True)
     search = GridSearchCV(

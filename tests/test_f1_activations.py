@@ -90,6 +90,7 @@ def test_margins_are_those_of_a_cone_program_over_all_patterns(D, slope):
         assert through.decision_function(X) == pytest.approx(values, abs=1e-6)
 
 
+@pytest.mark.nightly_cases("6-0.3")
 @pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.3, -1.0])
 @pytest.mark.parametrize("d", [2, 6])

@@ -75,7 +75,7 @@ def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
     assert flow.evaluations + flow.normal_evaluations <= most
     assert max(flow.column("sliding")) > 0
     assert flow.error < 1e-5
-    h, final = time * 1e-5, flat(flow.final)
+    h, final = time * 4e-5, flat(flow.final)
     differences = [
         np.abs(final - tiny_steps(net.parameters(), X.numpy(), y.numpy(), time, step)).max()
         for step in (4 * h, h)
@@ -154,7 +154,7 @@ def test_relu_in_place_is_relu():
         assert np.array_equal(flat(flow_of(relu, time=0.1).final), plain)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_flow_says_where_it_stalls():
     assert "no relu" in flow_of(lambda z: z.clamp(min=0), time=50.0).message
     assert flow_of(torch.relu, time=50.0).message == "t reached 50"
@@ -205,7 +205,7 @@ def test_error_estimate_compares_the_same_time():
 def test_smoothed_margin_never_falls_along_relu_flow():
     torch.manual_seed(0)
     net = mlp([4, 10, 1], bias="none").double()
-    flow = nm.gradient_flow(net, random_data(12, 4), until=nm.LogLossBelow(-30), loss=Exponential())
+    flow = nm.gradient_flow(net, random_data(12, 4), until=nm.LogLossBelow(-12), loss=Exponential())
     rows = [row for row in flow.rows if row["log_loss"] < 0]
     assert len(rows) > 50
     margins = np.array([row["smoothed_margin"] for row in rows])
@@ -294,7 +294,7 @@ def test_proximal_flow_passes_kinks_that_are_no_relus():
     assert flow.message == "t reached 50"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_error_of_proximal_steps_is_the_distance_to_halved_ones():
     flow, finer = (
         flow_of(torch.tanh, time=3.0, method="proximal", step_size=h, progress=False)
@@ -429,6 +429,7 @@ class Square(nn.Module):
         return z * z
 
 
+@pytest.mark.nightly_cases("2")
 @pytest.mark.slow
 @pytest.mark.parametrize("power", [2, 3])
 def test_gamma_hat_never_falls_under_s5(power):

@@ -34,7 +34,7 @@ def make(kind: str, n: int = 8) -> tuple[NormalizedNet, tuple[torch.Tensor, torc
     return NormalizedNet(inner, inner(x).shape[1], seed=2), (x, y)
 
 
-@pytest.mark.nightly_cases("BatchNorm", "LayerNorm", "normalized")
+@pytest.mark.nightly_cases("BatchNorm", "LayerNorm", "normalized", "RMSNorm")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "time"),

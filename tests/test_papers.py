@@ -52,6 +52,7 @@ def out(tmp_path_factory):
     "wei-2019/fig3",
     "wei-2019/fig4",
     "wei-2019/fig5",
+    "chizat-bach/fig3",
 )
 @pytest.mark.slow  # one is drawn in the quick run, by `test_nothing_is_computed_twice`
 @pytest.mark.parametrize("id", list_figures())

@@ -111,7 +111,7 @@ def measured_exponent(net: nn.Module, names, within: float = ROUNDING) -> float 
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(net=nets())
 def test_derived_exponents_are_the_measured_ones(net):
     answer = nm.analyse(net, INPUTS)
@@ -136,7 +136,7 @@ def test_derived_exponents_are_the_measured_ones(net):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(net=nets(), data=st.data())
 def test_no_other_parameters_have_a_larger_order(net, data):
     """Whatever two forward passes show of some parameters, the rules do not fall behind."""

@@ -44,7 +44,7 @@ def test_the_bracket_is_attained_and_proved(price, weighted):
     assert found.lower_bound <= value * (1 + 1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_a_price_the_net_goes_through_all_points():
     through = VariationNormRegressor(alpha=0, tol=1e-4, fit_intercept=False).fit(X, Y)
     assert through.predict(X) == pytest.approx(Y, abs=1e-6)

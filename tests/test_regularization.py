@@ -163,7 +163,7 @@ def test_exponent_is_the_smallest_that_the_proof_allows():
         assert weak.guarantee == pytest.approx(0.3 / (2 * 4 ** (order / r)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_approximate_minimizers_keep_their_margin():
     """The worst margin of all linear classifiers, on a fine grid, with L <= 2 L_min."""
     worst = []

@@ -113,7 +113,7 @@ def test_processes_that_differ_and_errors_of_one_are_said_in_all(tmp_path):
         assert first[name].startswith(sentence), (name, first[name])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_that_ends_is_said_in_the_others(tmp_path):
     first, second = start("lost", tmp_path)
     _, said = first.communicate(timeout=120)

@@ -56,6 +56,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.nightly_cases("f1_max_margin")
 @pytest.mark.slow_cases("maximize", "train", "label", "f1", "robustness")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_default_device_or_type_changes_no_answer(function):

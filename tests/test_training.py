@@ -483,7 +483,7 @@ ASCENDED = {
 }
 
 
-@pytest.mark.nightly_cases("float64", "squared", "three")
+@pytest.mark.nightly_cases("float64", "squared", "three", "linear")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ASCENDED)
 def test_a_margin_ascent_keeps_the_norm_and_training_goes_on_from_it(digits, name):
