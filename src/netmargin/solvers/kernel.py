@@ -17,12 +17,7 @@ from .contradictions import Contradictions, recommended_cost
 from .hard_kernel import HardMargin, KernelSolution, explain, keep_constant
 from .kernel_engine import solve_kernel
 from .kernel_matrix import KernelMatrix
-from .kernel_problem import (
-    bound_by_shortest,
-    compute_kernel,
-    require_kernel_memory,
-    validate_kernel,
-)
+from .kernel_problem import compute_kernel, require_kernel_memory, validate_kernel
 
 
 def kernel_max_margin(
@@ -217,8 +212,12 @@ def _solve_homogeneous(
         except KeyboardInterrupt:  # before the kernel was there
             ended = Status.INTERRUPTED
         if found is None:
-            upper, dual = bound_by_shortest(kernel, Z, size, error)
-            found = keep_constant(upper, ended, dual)
+            # |f(x)| <= sqrt(k(x, x)) where |f| <= 1, and k(x, x) is a multiple of |x|^2.
+            shortest = int(np.argmin((Z**2).sum(1)))
+            K = kernel(Z[[shortest]], Z[[shortest]])
+            alone = HardMargin(KernelMatrix.of(K, entry_error=error), np.ones(1), tol, size=size)
+            upper = alone.judge(np.ones(1), K[0], ended, 0.0).upper_bound
+            found = keep_constant(upper, ended, np.eye(1, len(Z), shortest)[0])
     mean = data.mean_square
     if found.status is Status.NOT_SEPARABLE:  # otherwise no remedy is needed
         one = np.eye(1, data.Z.shape[1])  # k(x, x) is a multiple of |x|^2

@@ -1,4 +1,4 @@
-"""What public functions check of a kernel, and what a single sample proves."""
+"""What public functions check of a kernel."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,7 @@ from ..core.deadline import Deadline
 from ..core.matrices import binary_data, check_kernel, warn_of_size
 from ..core.memory import require_memory
 from ..errors import DataError
-from .extended import round_up
-from .kernel_matrix import KernelMatrix, bound_sums
+from .kernel_matrix import KernelMatrix
 
 _NEGATIVE_EIGENVALUE = 1e-9
 """Negative eigenvalues up to this, per sample and relative to the largest entry, pass as rounding:
@@ -70,21 +69,3 @@ def _require_positive(matrix: KernelMatrix, largest: float) -> None:
                 f"K is not positive semidefinite (smallest eigenvalue {smallest * matrix.scale:.3g}"
                 "). Compute it in float64, or add that to its diagonal."
             ) from None
-
-
-def bound_by_shortest(
-    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    Z: np.ndarray,
-    size: float,
-    entry_error: float,
-) -> tuple[float, np.ndarray]:
-    """Bound every margin by the shortest of the samples alone, without their kernel; the samples
-    are Z (n, D) times `size`, and the entries of their kernel are off by `entry_error`.
-
-    |f(x)| <= sqrt(k(x, x)) where ||f|| <= 1, and k(x, x) is a multiple of |x|^2. Returns the bound
-    and the weights (n,) that prove it, all on that sample.
-    """
-    shortest = int(np.argmin((Z**2).sum(1)))
-    square = float(kernel(Z[shortest][None], Z[shortest][None])[0, 0])
-    upper = np.sqrt(square) * (1 + bound_sums(1, entry_error))
-    return round_up(np.longdouble(upper) * size), np.eye(1, len(Z), shortest)[0]

@@ -5,11 +5,10 @@ by trying all activation patterns.
 import itertools
 import math
 import time
-from bisect import bisect
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from ..core.arguments import check_count, check_flag, check_number
 from ..core.deadline import Deadline
@@ -227,25 +226,22 @@ def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
     # The others are linear in these columns.
     plane = np.zeros((len(Z), 2), dtype=object)
     plane[:, : len(columns)] = rows[:, columns]
-    # The walls (-q, p) of the points (p, q), counterclockwise through half a turn from (1, 0) on.
-    slopes = sorted({Fraction(q, p) for p, q in plane if p})
-    line = np.array([bisect(slopes, Fraction(q, p)) if p else 0 for p, q in plane])
-    # Whether a point is active after its wall: 1, or before it: -1; 0 for the origin.
-    turn = np.array([(p < 0) - (p > 0) or (q > 0) - (q < 0) for p, q in plane])
+    # The walls (-q, p) of the points (p, q), how far each point is behind each wall, and whether a
+    # turn counterclockwise brings it there.
+    p, q = plane.T
+    behind = np.multiply.outer(p, q) - np.multiply.outer(q, p)
+    ahead = -(np.multiply.outer(p, p) + np.multiply.outer(q, q))
     # On the arc after each wall, and on the opposite one.
-    sides = np.where(np.unique(line[turn != 0])[:, None] >= line, turn, -turn)
-    return [*(sides > 0), *(sides < 0)]
+    sides = np.where(behind != 0, behind, ahead)[plane.any(1)]
+    return [*np.unique(np.vstack([sides > 0, sides < 0]).astype(bool), axis=0)]
 
 
 def _pose(
     Z: np.ndarray, y: np.ndarray, chosen: tuple[Choice, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labelled outputs (n, m D) of neurons with these patterns and signs, and their walls."""
-    (n, D), m = Z.shape, len(chosen)
     outputs = np.hstack([(y * sign * pattern)[:, None] * Z for pattern, sign in chosen])
-    cells = np.zeros((m * n, m * D))
-    for j, (pattern, _) in enumerate(chosen):
-        cells[j * n : (j + 1) * n, j * D : (j + 1) * D] = np.where(pattern, 1.0, -1.0)[:, None] * Z
+    cells = block_diag(*[np.where(pattern, 1.0, -1.0)[:, None] * Z for pattern, _ in chosen])
     return outputs, cells
 
 
