@@ -147,6 +147,22 @@ def test_a_thorough_look_that_finds_less_raises_no_bound(monkeypatch):
     assert net.local_bound <= solve_cone_program(Z, y, 0.0, "squared hinge", 2.0) * (1 + 1e-8)
 
 
+def test_a_bound_above_the_objective_is_forgotten():
+    """It proves that a look missed a neuron: clipped to the objective it would be a gap of 0."""
+    Z, y = draw(8, 2, 0)
+    loss = make_loss("squared hinge", y, 2.0)
+    descent = sliding._Descent(samples.Samples(Z, loss, RELU), 0, None)
+    descent.price()
+    nothing = np.zeros((0, 1))
+    descent._offer_bound(loss.slopes(0 * y), nothing, search.QUICK)
+    assert descent.best.local_bound == pytest.approx(descent.best.objective)  # that of f = 0
+    descent.descend()
+    assert descent.best.local_bound == -np.inf
+    assert descent._look.starts == 2 * search.QUICK.starts
+    descent._offer_bound(loss.slopes(0 * y), nothing, search.QUICK)
+    assert descent.best.local_bound == -np.inf
+
+
 @pytest.mark.parametrize("D", [2, 3])
 @pytest.mark.parametrize("slope", SLOPES)
 def test_settling_alone_ends_in_the_best_neuron(slope, D):

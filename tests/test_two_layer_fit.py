@@ -185,6 +185,12 @@ def test_what_no_net_separates_ends():
     assert "squared_hinge" in fit.note
 
 
+@pytest.mark.parametrize("loss", ["squared", "equality"])
+def test_targets_of_0_need_no_neuron(loss):
+    fit = fit_two_layer_net(X, np.zeros((40, 2)), loss=loss)
+    assert (fit.objective, fit.local_gap, len(fit.neurons)) == (0, 0, 0)
+
+
 @pytest.mark.slow_cases("60")
 @pytest.mark.parametrize(("far", "tol"), [(60, 0.2), (1e4, 0.5)])
 def test_one_sample_of_a_class_and_outliers(far, tol):

@@ -50,6 +50,8 @@ the last rounds are left out of a round: without that memory they come back by t
 """
 _TINY = 1e-100
 """The least value of a neuron that bounds are scaled by."""
+_ROUNDING = 1e-6
+"""A bound is this part above the objective by the rounding of float32 alone."""
 _MOST_ROUNDS = 400
 """An emergency brake."""
 _HOPELESS = 1e10
@@ -221,8 +223,12 @@ class _Descent:
             self._offer_bound(dual, met, THOROUGH, most=1.0)
         self._judged = [self.best.dual]
         self._seed(W, G)
-        self._look = replace(self._look, starts=min(2 * self._look.starts, THOROUGH.starts))
+        self._look_harder()
         return self.gap
+
+    def _look_harder(self) -> None:
+        """Take twice as many starts from now on."""
+        self._look = replace(self._look, starts=min(2 * self._look.starts, THOROUGH.starts))
 
     def _find(self, C: np.ndarray, look: Look) -> tuple[np.ndarray, np.ndarray]:
         """Neurons of large value at C (n, K), largest first, with their responses."""
@@ -248,6 +254,7 @@ class _Descent:
         # The last net is returned where none keeps the constraints.
         if objective <= self.best.objective:
             self.best = replace(self.best, W=W, A=A, objective=objective, rounds=self._rounds)
+            self._refute_bound()
 
     def _offer_bound(self, C: np.ndarray, G: np.ndarray, look: Look, most: float = np.inf) -> None:
         """Keep coefficients, at which neurons of responses G were found, if their bound is best: it
@@ -258,6 +265,13 @@ class _Descent:
         bound = self._exact.loss.bound(C)
         if bound > self.best.local_bound:
             self.best = replace(self.best, local_bound=bound, dual=C, look=look)
+            self._refute_bound()
+
+    def _refute_bound(self) -> None:
+        """Forget a bound above the objective, whose look missed a neuron, and look harder."""
+        if self.best.local_bound > self.best.objective * (1 + _ROUNDING):
+            self.best = replace(self.best, local_bound=-np.inf)
+            self._look_harder()
 
 
 def _tidy(W: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

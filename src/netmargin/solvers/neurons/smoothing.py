@@ -36,7 +36,7 @@ class Multipliers:
         # Those of f = 0, where they are known. Contradictions may cancel each other to 0.
         even = target / (largest(exact.labels.combine(target)) or 1.0)
         p = exact.high if self._capped else even
-        self._size = np.abs(target[target != 0]).mean()
+        self._size = _mean_size(target)
         self._price = self._suit(p)
         self.loss = exact.smoothed(p, self._price)
 
@@ -50,7 +50,12 @@ class Multipliers:
         """The curvature of the smooth loss, (n, 1) or one for all, that suits multipliers p."""
         if self._capped:
             return self._exact.high.max(1, keepdims=True) / self._width
-        return np.abs(p[p != 0]).mean() / (_VIOLATION * self._size)
+        return _mean_size(p) / (_VIOLATION * self._size)
+
+
+def _mean_size(values: np.ndarray) -> float:
+    """The mean size of those that are not 0, or 1 if all are."""
+    return float(np.abs(values[values != 0]).mean()) if values.any() else 1.0
 
 
 def find_multipliers(loss: Loss, largest: Callable[[np.ndarray], float]) -> Multipliers | None:
