@@ -1,5 +1,5 @@
-"""The best output weights of given neurons for losses with corners and for constraints, and the
-multipliers of the samples that prove them so: a cone program, which is small where neurons are.
+"""The best output weights of given neurons and the multipliers of samples that prove them so, by
+an interior point: for losses with corners, constraints, and to tell which neurons are needed.
 """
 
 import clarabel
@@ -25,8 +25,8 @@ def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """The weights (k, K) of neurons W (k, D) and the multipliers p (n, R) of the samples; None
     where the neurons are too many, or cannot keep the constraints.
 
-    The program is the dual one, max sum p target over low <= p <= high with |C' phi(w_j . z)| <= 1
-    for every neuron, C the coefficients of p. The weights are the multipliers of its cones.
+    The program is the dual one, max sum p target - p^2 / 2 cost over low <= p <= high with |C'
+    phi(w_j . z)| <= 1 for every neuron, C the coefficients of p. Weights are its multipliers.
     """
     loss = samples.loss
     assert isinstance(loss, QuadraticLoss)
@@ -50,13 +50,16 @@ def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarr
     b = np.concatenate([ones, bounds[finite]])
     cones = [clarabel.SecondOrderConeT(K + 1)] * k
     cones += [clarabel.NonnegativeConeT(len(b) - len(ones))]
-    solution, multipliers = minimize(-loss.target[wanted], A, b, cones, tol=_TOLERANCE)
+    squares = sparse.diags(np.broadcast_to(1 / loss.cost, (n, R))[wanted])
+    solution, multipliers = minimize(
+        -loss.target[wanted], A, b, cones, quadratic=squares, tol=_TOLERANCE
+    )
     p = np.zeros((n, R))
     p[wanted] = np.clip(solution, least, most)
     p[np.abs(p) < _DUST * np.abs(p).max(initial=0.0)] = 0.0
     weights = multipliers[: len(ones)].reshape(k, K + 1)[:, 1:]
     proved = loss.bound(loss.labels.combine(p))
-    # At the optimum alone a smooth loss below this one is as large as what the multipliers prove.
-    smooth = loss.smoothed(p, 1.0).value(H @ weights)
-    attained = float(np.linalg.norm(weights, axis=1).sum()) + smooth
+    # At the optimum alone a smooth loss, below one with corners, is as large as what p proves.
+    smooth = loss.smoothed(p, 1.0) if loss.exact else loss
+    attained = float(np.linalg.norm(weights, axis=1).sum()) + smooth.value(H @ weights)
     return (weights, p) if abs(attained - proved) <= _PROVED * attained else None

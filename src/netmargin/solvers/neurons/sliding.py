@@ -13,7 +13,7 @@ from ...nets.threads import one_thread_of_blas
 from ...result import Bracket, Status
 from .activations import RELU, Activation
 from .exact_weights import weigh_exactly
-from .losses import Loss
+from .losses import Loss, QuadraticLoss
 from .samples import Samples, respond
 from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
 from .slide import slide
@@ -211,6 +211,7 @@ class _Descent:
         """The local gap of the best net by a thorough look, the only one that counts from now on:
         what it finds is added next, and later looks take more starts.
         """
+        self._spare_neurons()
         C = self.best.dual
         W, _ = self._find(C, THOROUGH)
         # In float64, as the objective of the best net is.
@@ -225,6 +226,16 @@ class _Descent:
         self._seed(W, G)
         self._look_harder()
         return self.gap
+
+    def _spare_neurons(self) -> None:
+        """Drop the neurons of the best net that need no weight: of several outputs a third."""
+        loss = self._exact.loss
+        if isinstance(loss, QuadraticLoss) and not loss.exact and len(self.best.W):
+            exact = weigh_exactly(self._exact, self.best.W)
+            if exact:
+                self.W, self.A = _drop_dust(self.best.W, exact[0], _NOTHING)
+                self._F = self._samples.outputs(self.W, self.A)
+                self._offer_net()
 
     def _look_harder(self) -> None:
         """Take twice as many starts from now on."""
