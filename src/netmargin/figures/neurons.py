@@ -8,7 +8,7 @@ import numpy as np
 from ..core.arguments import check_count, check_instance
 from ..errors import ArgumentError
 from ..solvers.solution import ReLUMeasure
-from ..solvers.two_layer_fit import TwoLayerFit
+from ..solvers.two_layer_net import TwoLayerFit
 from .style import BOTH, OUTPUT, open_canvas, open_folder, save_drawings
 
 _ROW_HEIGHT = 0.28

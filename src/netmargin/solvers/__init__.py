@@ -19,7 +19,8 @@ from .solution import (
     SoftVariationNormSolution,
     VariationNormSolution,
 )
-from .two_layer_fit import TwoLayerFit, fit_two_layer_net
+from .two_layer_fit import fit_two_layer_net
+from .two_layer_net import TwoLayerFit
 
 __all__ = [
     "KernelInterpolation",

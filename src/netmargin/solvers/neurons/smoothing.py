@@ -46,7 +46,7 @@ class Multipliers:
         self._price = np.clip(self._suit(p), self._price / _FASTEST, self._price * _FASTEST)
         self.loss = self._exact.smoothed(p, self._price)
 
-    def _suit(self, p: np.ndarray) -> np.ndarray:
+    def _suit(self, p: np.ndarray) -> np.ndarray | float:
         """The curvature of the smooth loss, (n, 1) or one for all, that suits multipliers p."""
         if self._capped:
             return self._exact.high.max(1, keepdims=True) / self._width

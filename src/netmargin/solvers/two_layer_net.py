@@ -1,0 +1,136 @@
+"""A two-layer net of several outputs that a solver found, and how near it is to the best."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..core.matrices import evaluation_inputs
+from ..errors import DataError
+from ..models import ReLUPower
+from ..result import Bracket, Solution, Status
+from .neurons.activations import Activation
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoLayerFit(Solution):
+    """A two-layer net f(x) = sum_j outputs_j phi(neurons_j . x~), with how near it is to the best.
+
+    Attributes
+    ----------
+    neurons : ndarray of shape (k, D), float64
+        First-layer weights of length 1; x~ is x, or (x, 1) with a bias, so D = d or d + 1.
+    outputs : ndarray of shape (k, K), float64
+        Output weights; K = 1 for two classes and for one target.
+    bias : bool
+        Whether neurons have a bias.
+    slope, power : float, int
+        The activation phi(t): t^power for t >= 0, (slope t)^power below.
+    loss : str
+        What was minimized, as in `fit_two_layer_net`.
+    classes : ndarray of shape (C,) or None
+        The classes, in the order of the outputs; None for targets.
+    objective : float
+        sum_j |outputs_j| + the losses, recomputed in float64.
+    local_bound : float
+        The least objective of any net if the search has missed no neuron; it proves nothing.
+    lower_bound : float
+        A number that no net falls below, proved by `dual`; loose.
+    looked : str
+        How hard was searched for a better neuron.
+    margin : float or None
+        Of classes: the least margin over ||theta||^2 of the net with balanced layers, the
+        `normalized_margin` of `netmargin.measure`; for power 2 over sum_j |outputs_j|.
+    dual : ndarray of shape (n, R), float64
+        Weights of the samples' margins over their R = C rivals, 0 for the own class; R = 1 for two
+        classes, and K for targets.
+    certified, status, seconds
+        As of `MarginSolution`: certified only where the proved bound is within the tolerance.
+    note : str
+        Which samples contradict each other, or what to do where no net keeps the constraints.
+    """
+
+    neurons: np.ndarray
+    outputs: np.ndarray
+    bias: bool
+    slope: float
+    power: int
+    loss: str
+    classes: np.ndarray | None
+    objective: float
+    local_bound: float
+    lower_bound: float
+    looked: str
+    margin: float | None
+    certified: bool
+    status: Status
+    dual: np.ndarray
+    seconds: float
+    note: str = ""
+
+    @property
+    def bracket(self) -> Bracket:
+        """What is proved and what is attained: [lower_bound, objective]."""
+        return Bracket(min(self.lower_bound, self.objective), self.objective)
+
+    @property
+    def local_gap(self) -> float:
+        """The relative gap if the search has missed no neuron; it proves nothing."""
+        return Bracket(min(self.local_bound, self.objective), self.objective).gap
+
+    @property
+    def norm(self) -> float:
+        """The variation norm sum_j |outputs_j|; for power 1 half of ||theta||^2."""
+        return float(np.linalg.norm(self.outputs, axis=1).sum())
+
+    @property
+    def upper_bound(self) -> float | None:
+        """What `lower_bound` proves of the margin, which no net exceeds; of a hard margin alone."""
+        if self.loss != "hard_margin":
+            return None
+        return per_square(1.0, self.lower_bound, self.power) if self.lower_bound > 0 else np.inf
+
+    @property
+    def support(self) -> np.ndarray:
+        """The indices of the samples with a dual weight other than 0, ascending."""
+        return np.flatnonzero(self.dual.any(1))
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores at X (N, d): (N,) for one output, positive for classes[1]; else (N, K)."""
+        Z = evaluation_inputs(X, self.neurons.shape[1], bias=self.bias)
+        F = Activation(self.slope, self.power).feature(Z @ self.neurons.T) @ self.outputs
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def predict(self, X) -> np.ndarray:
+        """The class (N,) of the largest score at X (N, d), or the values of targets."""
+        scores = self.decision_function(X)
+        if self.classes is None:
+            return scores
+        return self.classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
+
+    def to_network(self) -> nn.Sequential:
+        """The same function as a float64 net Linear - activation - Linear with K outputs, whose
+        layers have one norm (power 1). Raises DataError for a net without neurons.
+        """
+        if not len(self.neurons):
+            raise DataError("The solution has no neurons (f = 0), so there is no net to build.")
+        sizes = np.sqrt(np.linalg.norm(self.outputs, axis=1, keepdims=True))
+        inner, outer = sizes * self.neurons, self.outputs / sizes**self.power
+        k, D = inner.shape
+        first = nn.Linear(D - self.bias, k, bias=self.bias, dtype=torch.float64)
+        last = nn.Linear(k, outer.shape[1], bias=False, dtype=torch.float64)
+        with torch.no_grad():
+            first.weight.copy_(torch.from_numpy(inner[:, : D - self.bias]))
+            if self.bias:
+                first.bias.copy_(torch.from_numpy(inner[:, -1]))
+            last.weight.copy_(torch.from_numpy(outer.T))
+        # max(t, 0)^2 is the square of the leaky ReLU only where that is nowhere negative.
+        slope = self.slope if self.power == 1 else -abs(self.slope)
+        bend = nn.LeakyReLU(slope) if slope else nn.ReLU()
+        return nn.Sequential(first, bend, *[ReLUPower(2)] * (self.power - 1), last)
+
+
+def per_square(margin: float, norm: float, power: int) -> float:
+    """A margin over ||theta||^2, which is twice the norm where both layers share the neurons."""
+    return margin / norm / (2 if power == 1 else 1)
