@@ -71,13 +71,8 @@ class MarginProblem(DualSearch):
         """`neurons` (k, D) are those of the caller."""
         super().__init__(restricted, options)
         self.recent = self.recent if neurons is None else neurons
-        self._polishes, rows = self.exact, restricted.rows
+        self._polishes = self.exact
         self._rounds, self._last_dual, self._targets_are_due = 0, self.centre, False
-        # Where samples are few or the arrangement is visited, search finds the neurons at once;
-        # the caller's may be better; and a net with slack need not separate the samples.
-        unknown = len(self.Z) >= _LEAST_SAMPLES and not self.exact and not len(self.recent)
-        hard = rows.slack_cost == np.inf and not rows.equal
-        self._ascends = unknown and self.activation.power == 1 and hard
         # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
         self._patience = Patience(_PATIENCE, _PROGRESS)
         self._conclusions = Patience(_PATIENCE, _PROGRESS)
@@ -94,25 +89,26 @@ class MarginProblem(DualSearch):
         return Bracket(self.t, self.local_upper)
 
     def start(self) -> np.ndarray:
-        """Neurons of the caller, a linear function, random ones, and those of large value."""
+        """Neurons of the caller, a linear function, random ones, and those of large value; of hard
+        problems those of an ascended net too.
+        """
         samples, normal = self.drawn
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
         others = np.concatenate([self.recent, self.fit_linear_neurons(), drawn])
-        if self._ascends and time.monotonic() < self.deadline:
-            self._last_dual = self._ascend()
+        rows = self.restricted.rows
+        # Where samples are few or the arrangement is visited, search finds the neurons at once;
+        # the caller's may be better; and a net with slack need not separate the samples.
+        unknown = len(self.Z) >= _LEAST_SAMPLES and not self.exact and not len(self.recent)
+        hard = rows.slack_cost == np.inf and not rows.equal and self.activation.power == 1
+        if unknown and hard and time.monotonic() < self.deadline:
+            U, s, dual = ascend_margin(
+                self.Z, rows.signs, self.random, self._search_ends, slope=self.activation.slope
+            )
+            self.restricted.add(U, s)
+            self._last_dual = self.restricted.normalize_dual(dual)
         # They are there even if search ends at once.
         self.restricted.add(others, self.restricted.paying_signs(others, self._last_dual))
         return self.search_at(self._last_dual)
-
-    def _ascend(self) -> np.ndarray:
-        """Add the neurons of an ascended net, and return the dual weights (n,) at its end."""
-        rows = self.restricted.rows
-        scaled = self.Z / rows.target[:, None]
-        U, s, dual = ascend_margin(
-            scaled, rows.signs, self.random, self._search_ends, slope=self.activation.slope
-        )
-        self.restricted.add(U, s)
-        return self.restricted.normalize_dual(dual / rows.target)
 
     def solve(self, neurons: np.ndarray) -> None:
         """Add neurons, solve the linear program, and see whether it is time for a conclusion."""
