@@ -96,7 +96,7 @@ def test_solution_is_sparse_slack_and_a_net(d, bias):
     assert (solution.status, solution.certified) == (Status.OPTIMAL, True)
     margins = judged(solution, X, y, bias)
     assert len(solution.weights) <= len(X)
-    assert solution.slackness < 1e-7
+    assert nm.twolayer.slackness(solution, X, y, solution.dual).residual < 1e-7
     assert margins[solution.dual > 1e-6] == pytest.approx(solution.margin, rel=1e-5)
     k = len(solution.weights)
     for width in (None, k + 1, 3 * k + 2):

@@ -135,7 +135,6 @@ def f1_max_margin(
             bias=bias,
             power=phi.power,
             slope=phi.slope,
-            slackness=0.0,
             rounds=0,
             local_gap=0.0,
             upper_bound_from=describe_proof(dual, "which contradict each other"),
@@ -157,10 +156,7 @@ def f1_max_margin(
     status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=0.0)
     U, s, weights = extract_net(best, early=ending.early and not certified)
     weights = weights / (weights.sum() or 1.0)
-    columns = best.columns(U, s)
-    t = float((columns @ weights).min())
-    slack = float((dual * (columns @ weights - t)).max())
-    unused = float((weights * (upper - columns.T @ dual)).max(initial=0.0))
+    t = float((best.columns(U, s) @ weights).min())
     margin, bound = round_down(unit * t), round_up(unit * upper)
     measure = build_measure(U, s, weights, phi)
     if t > 0:
@@ -182,7 +178,6 @@ def f1_max_margin(
         bias=bias,
         power=phi.power,
         slope=phi.slope,
-        slackness=max(slack, unused),
         rounds=ending.rounds,
         local_gap=problem.local_gap(),
         upper_bound_from=describe_proof(dual, problem.proof),

@@ -227,8 +227,6 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
 
     Attributes
     ----------
-    slackness : float
-        Largest violation of complementary slackness, relative to the largest feature.
     rounds : int
         Rounds of column generation.
     local_gap : float
@@ -239,7 +237,6 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
         search tree. The other fields are those of `ReLUMeasure` and `MarginSolution`.
     """
 
-    slackness: float
     rounds: int
     local_gap: float
     upper_bound_from: str
