@@ -145,14 +145,14 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
         if power == 1 or prover.exact:
             assert found.upper_bound == pytest.approx(best, rel=1e-8, abs=1e-12)
         tree = ActivationBranchAndBound(Z, c, floor=0.0, tol=1e-9)
-        shown = [found]
+        shown = [(found.directions, found.values)]
         if power == 1 and D <= MAX_RANK:
             tree.grow(nodes=20_000, deadline=np.inf)
             assert tree.upper_bound() == pytest.approx(best, rel=1e-8, abs=1e-12)
-            shown.append(tree)
-        for neurons in shown:
-            attained = np.maximum(neurons.directions @ Z.T, 0.0) ** power @ c
-            assert attained == pytest.approx(neurons.values, abs=1e-12)
+            shown.append(tree.result())
+        for directions, values in shown:
+            attained = np.maximum(directions @ Z.T, 0.0) ** power @ c
+            assert attained == pytest.approx(values, abs=1e-12)
 
 
 @pytest.mark.slow_cases("axes", "rays", "a bias", "lattice--1.0")

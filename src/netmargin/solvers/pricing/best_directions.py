@@ -33,13 +33,16 @@ class BestDirections:
     def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int):
         self._Z, self._c, self._count, self._power = Z, c, count, power
         self.best = 0.0
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []
+        self._directions, self._values = Z[:0], np.zeros(0)
 
     def offer(self, directions: np.ndarray, values: np.ndarray) -> None:
         """Take unit directions (k, D) whose values (k,) are known."""
         size = np.abs(values)
         top = np.argpartition(-size, min(self._count, len(size)) - 1)[: self._count]
-        self._kept.append((directions[top], values[top]))
+        directions = np.concatenate([self._directions, directions[top]])
+        values = np.concatenate([self._values, values[top]])
+        kept = np.argsort(-np.abs(values), kind="stable")[: _DUPLICATES * self._count]
+        self._directions, self._values = directions[kept], values[kept]
         self.best = max(self.best, size[top].max())
 
     def evaluate(self, directions: np.ndarray) -> np.ndarray:
@@ -70,7 +73,4 @@ class BestDirections:
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """The kept directions, largest value first, without near-duplicates."""
-        directions = np.concatenate([d for d, _ in self._kept] or [self._Z[:0]])
-        values = np.concatenate([w for _, w in self._kept] or [np.zeros(0)])
-        top = np.argsort(-np.abs(values), kind="stable")[: _DUPLICATES * self._count]
-        return select_distinct(directions[top], values[top], self._count)
+        return select_distinct(self._directions, self._values, self._count)

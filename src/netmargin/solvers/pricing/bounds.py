@@ -11,7 +11,6 @@ import numpy as np
 
 from ...core.matrices import floor_to_powers, split_lengths
 from ..neurons.activations import Activation
-from ..neurons.search import select_distinct
 from .arrangement import MAX_RANK, Arrangement
 from .best_directions import Pricing
 from .branch_and_bound import ActivationBranchAndBound
@@ -121,8 +120,8 @@ class PricingBound:
             if tree.best > max(found, floor) * (1 + 0.5 * tol):
                 break
         self._quick = tree.finished or tree.best > found
-        best = select_distinct(tree.directions, unit * tree.values, count)
-        return Pricing(*best, unit * upper, proof)
+        directions, values = tree.result()
+        return Pricing(directions[:count], unit * values[:count], unit * upper, proof)
 
     def largest_response(self, c: np.ndarray, found: float = 0.0) -> float:
         """The proved largest value, where the whole arrangement is visited; `found` is attained."""

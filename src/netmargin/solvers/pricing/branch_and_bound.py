@@ -23,6 +23,7 @@ import time
 import numpy as np
 
 from ...core.matrices import EPS
+from .best_directions import BestDirections
 
 # Sizes of batches and numbers of steps trade time for sharper bounds, and were set by trial. Every
 # x gives a valid bound.
@@ -50,16 +51,15 @@ _CLOSING_PART = 0.05
 """A leaf that comes nearer to closing by less than this part of the way is given up: it would take
 more than twenty such visits. 0.005 to 0.5 made no difference on the problems above.
 """
-_KEPT_PER_BATCH, _KEPT_DIRECTIONS = 64, 512
-"""Directions of largest value that are kept, from one batch and in all: more than are asked for."""
+_KEPT = 64
+"""Directions of largest value that are kept: more than are asked for."""
 _TIE = 1e-30
 """Added to the slack of undecided samples, so that one is found to branch on where all are 0."""
 
 
 class ActivationBranchAndBound:
     """Branch and bound over activation patterns at one choice of coefficients c (n,) of points Z
-    (n, D), for values above `floor` (1 + tol); grown as far as time allows. The best `directions`
-    (k, D) so far have the `values` (k,), largest absolute value first; `nodes` were visited.
+    (n, D), for values above `floor` (1 + tol); grown as far as time allows. `nodes` were visited.
     """
 
     # Open nodes are kept in parallel arrays: bound; side (0: the sum, 1: minus the sum); fixed (+1
@@ -91,7 +91,7 @@ class ActivationBranchAndBound:
         self.nodes = 2
         self.work_per_node = float(D**3 + 20 * n * D)
         self.best, self.stuck, self._deadline = floor, 0.0, np.inf
-        self._directions, self.values = np.zeros((0, D)), np.zeros(0)
+        self._found = BestDirections(Z, c, _KEPT, power=1)
         sides = np.array([0, 1])
         self.open = self._make_nodes(
             sides,
@@ -106,10 +106,10 @@ class ActivationBranchAndBound:
         closed = self.best * (1 + self.tol)
         return float(max(self.open[0].max(initial=closed), self.stuck)) + self._left_out
 
-    @property
-    def directions(self) -> np.ndarray:
-        """Unit vectors u that attain the values."""
-        return self._directions @ self._rows
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct unit vectors u (k, D) of large value, and their values (k,), largest first."""
+        directions, values = self._found.result()
+        return directions @ self._rows, values
 
     @property
     def finished(self) -> bool:
@@ -212,14 +212,9 @@ class ActivationBranchAndBound:
     def _consider(self, v: np.ndarray) -> None:
         """Evaluate the directions v / |v|, which are good candidates where bounds are sharp."""
         norms = np.linalg.norm(v, axis=1)
-        U = v[norms > 0] / norms[norms > 0, None]
-        values = np.maximum(U @ self.Z.T, 0.0) @ self.c
-        top = np.argsort(-np.abs(values), kind="stable")[:_KEPT_PER_BATCH]
-        self._directions = np.concatenate([self._directions, U[top]])
-        self.values = np.concatenate([self.values, values[top]])
-        keep = np.argsort(-np.abs(self.values), kind="stable")[:_KEPT_DIRECTIONS]
-        self._directions, self.values = self._directions[keep], self.values[keep]
-        self.best = max(self.best, float(np.abs(self.values).max(initial=0.0)))
+        if norms.any():
+            self._found.evaluate(v[norms > 0] / norms[norms > 0, None])
+            self.best = max(self.best, self._found.best)
 
 
 def _diagonal_above(G: np.ndarray) -> np.ndarray:
