@@ -267,6 +267,17 @@ def test_small_problems_with_corners_are_solved():
             assert len(net.W) <= 120
 
 
+@pytest.mark.slow
+def test_several_outputs_keep_few_neurons():
+    """Steps of L-BFGS keep more neurons than there are samples, and end at a gap of .3 here."""
+    random = np.random.default_rng(0)
+    Z = np.column_stack([random.normal(size=(60, 7)), np.ones(60)])
+    Y = random.normal(size=(60, 2))
+    net = sliding.slide_columns(Z, losses.squared_loss(Y, np.full(60, 2.0)))
+    assert net.local_gap <= 1e-2
+    assert len(net.W) <= 150
+
+
 def solve_semidefinite(Z, y, cost: float) -> float:
     """The least nuclear norm of M plus cost / 2 (sum of squared hinges) of f = z' M z."""
     n, D = Z.shape

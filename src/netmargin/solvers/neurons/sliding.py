@@ -137,6 +137,8 @@ class _Descent:
         self._recent, self._new = np.zeros((0, D)), (self.W[:0], self.A[:0])
         self._F = self._samples.outputs(self.W, self.A)
         self._multipliers = find_multipliers(exact.loss, self._find_largest)
+        # The others are smooth and of one output, whose weights are exact anyway.
+        self._by_cones = isinstance(exact.loss, QuadraticLoss) and (K > 1 or exact.loss.exact)
         self._rounds, self._last_near = 0, np.zeros(n, int)
         self._judged: list[np.ndarray] = []  # the best coefficients of thorough looks
         self.in_use = n
@@ -193,9 +195,11 @@ class _Descent:
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
         old = W[:0]
         if len(W) and self._rounds % _ROUNDS_A_SLIDE == 1:
-            old, (W, A) = W, _tidy(*slide(samples, W, A, _SLIDES))
+            # A smooth loss falls in a slide; one with corners may rise, where old neurons help.
+            old = W if self._multipliers else old
+            W, A = _tidy(*slide(samples, W, A, _SLIDES))
         candidates = np.concatenate([W, old])
-        exact = weigh_exactly(self._exact, candidates) if self._multipliers else None
+        exact = weigh_exactly(self._exact, candidates) if self._by_cones else None
         if exact:
             self.W, self.A = _drop_dust(candidates, exact[0], _NOTHING)
         else:
@@ -211,7 +215,6 @@ class _Descent:
         """The local gap of the best net by a thorough look, the only one that counts from now on:
         what it finds is added next, and later looks take more starts.
         """
-        self._spare_neurons()
         C = self.best.dual
         W, _ = self._find(C, THOROUGH)
         # In float64, as the objective of the best net is.
@@ -226,16 +229,6 @@ class _Descent:
         self._seed(W, G)
         self._look_harder()
         return self.gap
-
-    def _spare_neurons(self) -> None:
-        """Drop the neurons of the best net that need no weight: of several outputs a third."""
-        loss = self._exact.loss
-        if isinstance(loss, QuadraticLoss) and not loss.exact and len(self.best.W):
-            exact = weigh_exactly(self._exact, self.best.W)
-            if exact:
-                self.W, self.A = _drop_dust(self.best.W, exact[0], _NOTHING)
-                self._F = self._samples.outputs(self.W, self.A)
-                self._offer_net()
 
     def _look_harder(self) -> None:
         """Take twice as many starts from now on."""
