@@ -93,7 +93,14 @@ def find_proofs(chain, x, label, radius) -> tuple[Ball, list[Proof]] | None:
     return (ball, proofs) if are_proofs(ball, label, proofs) else None
 
 
-def check_net(seed: int) -> None:
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=pytest.mark.nightly) if seed == 10 or seed >= 12 else seed
+        for seed in range(112)
+    ],
+)
+def test_proofs_succeed_up_to_the_exact_radius_and_not_beyond(seed):
     chain, x, label = draw_net(np.random.default_rng(seed))
     exact = exact_radius(chain, x, label)
     if math.isinf(exact):
@@ -101,17 +108,6 @@ def check_net(seed: int) -> None:
         return
     assert find_proofs(chain, x, label, 0.999 * exact)
     assert not find_proofs(chain, x, label, 1.001 * exact)
-
-
-@pytest.mark.parametrize("seed", [s for s in range(12) if s != 10])
-def test_proofs_succeed_up_to_the_exact_radius_and_not_beyond(seed):
-    check_net(seed)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", [10, *range(12, 112)])
-def test_proofs_succeed_up_to_the_exact_radius_of_a_hundred_nets(seed):
-    check_net(seed)
 
 
 @pytest.mark.slow_cases("5", "1")

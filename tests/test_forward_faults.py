@@ -160,7 +160,7 @@ REFUSING = {
 }
 
 
-@pytest.mark.parametrize("batch", [24, 5, 1])
+@pytest.mark.parametrize("batch", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 24))])
 @pytest.mark.parametrize("name", SEEING)
 def test_samples_that_see_each_other_are_told_of(name, batch):
     net = SEEING[name]()
@@ -197,7 +197,9 @@ def test_features_of_samples_that_see_each_other_are_not_used(seen):
         nm.label_errors(data, model=net)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", HONEST)
 def test_samples_that_do_not_are_not(name, dtype):
     net = HONEST[name]().to(dtype)
