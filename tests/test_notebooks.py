@@ -76,7 +76,7 @@ def shown() -> dict[str, tuple]:
         ),
         "history": (
             history,
-            {"40": f"{history.rows[-1]['log10_mean_loss']:.4g}".replace("-", "−")},
+            {"150": f"{history.rows[-1]['log10_mean_loss']:.4g}".replace("-", "−")},
         ),
         "comparison": (
             comparison,

@@ -359,19 +359,19 @@ def test_support_training_and_scaling_follow_their_records():
 def test_several_nets_are_compared_and_only_real_differences_are_said():
     page = full_page()
     assert page.comparison.takeaway.startswith(
-        "“40 epochs” is clearly (95%) better than “3 epochs” by "
+        "“150 epochs” is clearly (95%) better than “3 epochs” by "
     )
     assert [net.here for net in page.comparison.nets] == [True, False]
     assert page.comparison.nets[1].margin == "needs 0 wrong"
     net, (data, heldout) = digits_net()[0], digits_data()
-    several = {"40": net, "3": digits_net(3)[0], "same": net, "1": digits_net(1)[0]}
+    several = {"150": net, "3": digits_net(3)[0], "same": net, "1": digits_net(1)[0]}
     found = nm.compare(several, data, heldout, progress=False)
     page = make_page(facts_of(several, data, heldout, records=found))
     ends = [
         next(
             d.interval
             for d in found.differences
-            if (d.data, d.number, d.first, d.second) == ("held-out", "error", "40", other)
+            if (d.data, d.number, d.first, d.second) == ("held-out", "error", "150", other)
         )
         for other in ("3", "1")
     ]
@@ -383,7 +383,7 @@ def test_several_nets_are_compared_and_only_real_differences_are_said():
         "not clearly different",
         f"worse by {amounts[1]} points",
     ]
-    said = "“40” is clearly (95%) better than “3” and “1” by error and margin score."
+    said = "“150” is clearly (95%) better than “3” and “1” by error and margin score."
     assert page.comparison.takeaway == said
     page = full_page()
     same = make_page(facts_of({"a": net, "b": net}, data, heldout))
@@ -401,31 +401,31 @@ def test_several_nets_are_compared_and_only_real_differences_are_said():
 
 def test_a_net_is_not_called_better_for_what_calibration_can_make():
     net, (data, heldout) = digits_net()[0], digits_data()
-    nets = {"40": net, "flat": nn.Sequential(net, nn.Softsign())}  # the same answers
+    nets = {"150": net, "flat": nn.Sequential(net, nn.Softsign())}  # the same answers
     comparison = make_page(facts_of(nets, data, heldout)).comparison
-    assert "do not tell “40” from the others" in comparison.takeaway
+    assert "do not tell “150” from the others" in comparison.takeaway
     assert "Calibration alone" in comparison.notes[0]
     assert comparison.nets[1].error.verdict == "not clearly different"
     assert comparison.nets[1].z.verdict == "differs, perhaps by calibration alone"
-    nets = {"40": net, "3": digits_net(3)[0]}
+    nets = {"150": net, "3": digits_net(3)[0]}
     found = nm.compare(nets, data, heldout, progress=False)
     unclear = [
         dataclasses.replace(d, note="not so") if d.number == "z" else d for d in found.differences
     ]
     given = dataclasses.replace(found, differences=type(found.differences)(unclear))
     comparison = make_page(facts_of(nets, data, heldout, records=given)).comparison
-    assert comparison.takeaway == "“40” is clearly (95%) better than “3” by error."
+    assert comparison.takeaway == "“150” is clearly (95%) better than “3” by error."
     assert "one can be clear where the bars of both nets overlap" in comparison.notes[0]
 
 
 def test_each_net_is_measured_once_and_compared_as_nm_compare_does(monkeypatch):
     data, heldout = digits_data()
-    nets = {"40": digits_net()[0], "3": digits_net(3)[0]}
+    nets = {"150": digits_net()[0], "3": digits_net(3)[0]}
     found, calls = nm.compare(nets, data, heldout, progress=False), []
     real = measured.measure
     monkeypatch.setattr(measured, "measure", lambda *a, **o: calls.append(a[0]) or real(*a, **o))
     facts = facts_of(nets, data, heldout)
-    assert calls == [nets["40"]] * 2 + [nets["3"]] * 2  # held-out and training data
+    assert calls == [nets["150"]] * 2 + [nets["3"]] * 2  # held-out and training data
     assert facts.comparison.frame().equals(found.frame())
     assert facts.comparison.differences == found.differences
     assert torch.equal(facts.net_distances["3"], nm.input_margins(nets["3"], heldout).distances)
