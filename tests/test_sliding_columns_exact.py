@@ -185,6 +185,19 @@ def test_settling_alone_ends_in_the_best_neuron(slope, D):
     assert np.median(after) < 1e-2 * np.median(before)
 
 
+def test_a_look_starts_at_the_sample_of_largest_value():
+    """One that takes no step, at one of four samples and their opposites."""
+    look = replace(search.QUICK, starts=2, near=0, first_steps=0, kept=2, steps=0)
+    phi = squared(RELU)  # which is not settled
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        Z, C = random.normal(size=(4, 6)), random.normal(size=(4, 3))
+        rays = np.concatenate([Z, -Z]) / np.linalg.norm(np.concatenate([Z, -Z]), axis=1)[:, None]
+        best = np.linalg.norm(phi.feature(rays @ Z.T) @ C, axis=1).max()
+        _, G = search.find_neurons(Z, C, np.zeros((0, 6)), look, phi, random)
+        assert np.linalg.norm(G, axis=1).max() >= best * (1 - 1e-12)
+
+
 @pytest.mark.parametrize("K", [1, 3])
 @pytest.mark.parametrize("phi", [RELU, leaky(0.1), ABSOLUTE, squared(leaky(0.5))])
 def test_what_slides_is_the_objective_and_its_gradient(phi, K, monkeypatch):
