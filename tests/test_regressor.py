@@ -59,6 +59,12 @@ def test_without_a_price_the_net_goes_through_all_points():
         VariationNormRegressor(alpha=0).fit([[1.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
 
 
+@pytest.mark.parametrize("alpha", [0, 1e-2])
+def test_a_proved_net_says_what_search_believes(alpha):
+    proved = VariationNormRegressor(alpha=alpha, tol=1e-4, pricing="auto").fit(X, Y)
+    assert 0 <= proved.local_gap_ <= proved.gap_ <= 1e-4
+
+
 @pytest.mark.slow
 def test_several_targets_share_their_neurons():
     Z, y = make_friedman1(80, 5, random_state=0)

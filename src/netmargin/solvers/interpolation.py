@@ -85,10 +85,11 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
     """A function of least variation norm through given points, as a measure of neurons.
 
     Its norm is sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
-    twice that. `lower_bound_from` is as in `SoftVariationNormSolution`; the other fields are those
-    of `ReLUMeasure` and `Interpolation`.
+    twice that. `local_gap` and `lower_bound_from` are as in `SoftVariationNormSolution`; the other
+    fields are those of `ReLUMeasure` and `Interpolation`.
     """
 
+    local_gap: float
     lower_bound_from: str
 
 
@@ -190,6 +191,7 @@ def _least_variation_norm(
     y, height = data.y, float(np.abs(data.y).max())
     dual, atoms, alphas = np.zeros(len(y)), np.zeros((0, data.Z.shape[1])), np.zeros(0)
     norm, lower, upper, ended, proof = 0.0, 0.0, 0.0, Status.OPTIMAL, "f = 0 takes the values"
+    local_gap = 0.0
     if targets.contradiction is not None:
         dual, norm, lower, upper = targets.contradiction, np.inf, np.inf, np.inf
         proof = "a contradiction"
@@ -222,7 +224,7 @@ def _least_variation_norm(
             except KeyboardInterrupt:
                 ended = Status.INTERRUPTED
         dual[targets.kept] = problem.dual / problem.upper / split_lengths(data.Z[targets.kept])[0]
-        proof = problem.proof
+        local_gap, proof = problem.local_gap(), problem.proof
     measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), options.activation)
     residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
@@ -236,6 +238,7 @@ def _least_variation_norm(
         weights=measure.weights,
         bias=bias,
         slope=measure.slope,
+        local_gap=local_gap,
         lower_bound_from=describe_proof(dual, proof),
     )
 

@@ -42,6 +42,7 @@ class SquaredVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """
 
     loss: float
+    local_gap: float
     lower_bound_from: str
 
 
@@ -143,6 +144,7 @@ def f1_logistic(
         slope=phi.slope,
         log_loss=Logistic().log_sum(data.y * samples.outputs(best.W[used], best.A[used])[:, 0])
         - float(np.log(len(data))),
+        local_gap=max(0.0, best.searched_bracket.gap),
         lower_bound_from=describe_proof(best.dual, best.proof),
     )
 
@@ -208,6 +210,7 @@ def f1_squared(
         bias=bias,
         slope=phi.slope,
         loss=float((residuals**2).mean()) / 2 * unit,
+        local_gap=max(0.0, best.searched_bracket.gap),
         lower_bound_from=describe_proof(best.dual, best.proof),
     )
 

@@ -258,12 +258,13 @@ class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
 class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """A measure with small mean logistic loss and small mass, which is ||theta||^2 of the net.
 
-    `log_loss` is the natural log of the mean loss, `lower_bound_from` as in
+    `log_loss` is the natural log of the mean loss, `local_gap` and `lower_bound_from` are as in
     `SoftVariationNormSolution`; the other fields are those of `ReLUMeasure` and
     `RegularizedSolution`.
     """
 
     log_loss: float
+    local_gap: float
     lower_bound_from: str
 
 
