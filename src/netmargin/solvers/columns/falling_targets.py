@@ -20,10 +20,11 @@ from .sparse_weights import SparseWeights
 
 # What proves the bound is the tree; all numbers here only decide which bounds are tried.
 
-_FIRST_EXCESS, _FALL, _LEAST_EXCESS = 0.8, 0.7, 0.01
-"""Targets are (1 + excess) times the t that known neurons attain: the first one, how much it falls
-from one to the next, and the last; below it the tree over sums (`ActivationBranchAndBound`) is
-faster where either ends.
+_FIRST_EXCESS, _SAFE_EXCESS, _FALL, _LEAST_EXCESS = 0.8, 1.5, 0.7, 0.01
+"""Targets are (1 + excess) times the t that known neurons attain: the first one, one that is proved
+within a second or two on most data if the first was not, how much it falls from one to the next,
+and the last; below it the tree over sums
+(`ActivationBranchAndBound`) is faster where either ends.
 """
 _PART_FOR_WEIGHTS, _SHARPENED = 0.6, 4
 """The part of the excess that the weights may use to be few, the rest being for the tree; and how
@@ -35,6 +36,10 @@ _TOLERATED = 0.05
 """A part of the excess by which a neuron may exceed the level without being added."""
 _KNOWN_STARTS, _STARTS, _THOROUGH_STARTS, _THOROUGH_EVERY = 150, 64, 192, 4
 """Starts of local search: known neurons, and random ones, more of them every so many rounds."""
+_MOST_THOROUGH = 16
+"""Random starts double where a tree that was refuted took longer than the search before it, at most
+to so many times as many: the neuron that refuted it was one that search had missed.
+"""
 _NEURONS_PER_ROUND = 48
 """Neurons added in a round."""
 _LEAST_SECONDS = 1.0
@@ -87,6 +92,7 @@ class FallingTargets:
         self._program: SparseWeights | None = None
         self._centre = np.zeros(len(Z))
         self._value, self._tree_seconds, self._out_of_reach, self.nodes = 0.0, 0.0, 0.0, 0
+        self._thoroughness, self._failed = 1, False
 
     def begin(self, centre: np.ndarray, attained: float, neurons: np.ndarray) -> None:
         """Take the best dual weights, the t that is attained, and neurons."""
@@ -125,11 +131,13 @@ class FallingTargets:
             enough = (1 + excess) * self._value < lower * (1 + 0.5 * tol)
             if excess < _LEAST_EXCESS or excess > (1 - _LEAST_GAIN) * known or enough:
                 break
+            chosen = time.monotonic()
             if self._program is not None:
                 weights = self._choose_weights(self._program, excess)
             target = (1 + excess) * self._value
             if target >= upper:
                 continue
+            grown = time.monotonic()
             c = weights * self.signs
             terms = as_relu_sum(self._Z, c, self._activation)
             # The tree allows for the rounding of the terms that it gets, not for that before.
@@ -137,10 +145,12 @@ class FallingTargets:
             tree = TargetTree(*terms, target, self._threads, lost=lost)
             outcome = self._grow(tree, f"target {target / lower:.3g} times that, ", report)
             if outcome is Outcome.PROVED and tree.upper_bound < upper:
-                upper, refuted = tree.upper_bound, 0
+                upper, refuted, self._thoroughness = tree.upper_bound, 0, 1
                 offer(weights, upper, f"{tree.nodes:,} nodes")
             elif tree.neuron is not None:
-                refuted += 1
+                refuted, self._failed = refuted + 1, True
+                if time.monotonic() - grown > grown - chosen:
+                    self._thoroughness = min(2 * self._thoroughness, _MOST_THOROUGH)
                 self._add(tree.neuron[None])
                 if refuted % _RISE_AFTER == 0:
                     self._out_of_reach = target
@@ -148,7 +158,7 @@ class FallingTargets:
                     self._value = max(self._value, float(np.abs(self._responses.T @ weights).max()))
             else:
                 # Not in the time that is left, or not at all: the next target lies in between.
-                self._out_of_reach = target
+                self._out_of_reach, self._failed = target, True
         return self.neurons[before:]
 
     def _grow(self, tree: TargetTree, title: str, report: Callable[[str], None]) -> Outcome:
@@ -177,7 +187,9 @@ class FallingTargets:
 
     def _choose_excess(self, known: float) -> float:
         """The excess of the next target: below the known one, such that time allows its tree."""
-        excess = min(_FIRST_EXCESS, _FALL * known)
+        # Where the first target failed, any bound is better than that of the relaxation.
+        safe = known > _SAFE_EXCESS and self._failed
+        excess = min(_SAFE_EXCESS if safe else _FIRST_EXCESS, _FALL * known)
         if self._tree_seconds > 0 and known < _FIRST_EXCESS:
             left = self._deadline - time.monotonic()
             possible = known * (self._tree_seconds / left) ** (1 / _GROWTH)
@@ -214,7 +226,7 @@ class FallingTargets:
         c = (weights * self.signs)[used]
         known = np.abs(self._responses.T @ weights)
         best = np.argsort(-known, kind="stable")[:_KNOWN_STARTS]
-        count = _THOROUGH_STARTS if thoroughly else _STARTS
+        count = self._thoroughness * (_THOROUGH_STARTS if thoroughly else _STARTS)
         Z = self._Z[used]
         drawn = draw_starts(Z, self._random, samples=len(used), normal=count)
         starts = np.concatenate([self.neurons[best], drawn])
