@@ -33,6 +33,10 @@ _MOST_UNSEPARATED = 100
 """Rounds that may pass before samples are separated, at most as many as samples: each brings a
 neuron or more, and n neurons separate n samples.
 """
+_FIRST_PROOF_GAP, _NEXT_PROOF_GAP = 0.03, 0.3
+"""Above rank 4 branch and bound is tried for a moment once the gap is 3%, where few activation
+patterns remain open, and again each time the gap fell to 0.3 of what it was: a few times in all.
+"""
 _POLISH_EVERY, _POLISH_GAP = 5, 1e-2
 """Neurons are moved by a cone program, dearer than a round, once the activation patterns are nearly
 right (gap 1%), and then in one round of five.
@@ -72,7 +76,7 @@ class MarginProblem(DualSearch):
         # Rounds since the gap fell, and conclusions since the gap at which they were tried fell.
         self._patience = Patience(_PATIENCE, _PROGRESS)
         self._conclusions = Patience(_PATIENCE, _PROGRESS)
-        self._gap, self._concluding = np.inf, False
+        self._gap, self._proof_gap, self._concluding = np.inf, _FIRST_PROOF_GAP, False
 
     @property
     def bracket(self) -> Bracket:
@@ -127,14 +131,17 @@ class MarginProblem(DualSearch):
 
     def search(self) -> np.ndarray:
         """Find neurons between the new dual weights and the best; before a conclusion, at both."""
-        dual = self._last_dual
+        dual, gap = self._last_dual, self._gap
         if self._concluding:
             return self._search_thoroughly(dual)
         # Duals jump about: price between the new ones and the best so far, and where polishing
         # says they should be.
         found = self.search_at((1 - self.centre_weight) * dual + self.centre_weight * self.centre)
-        if self._polishes and self._gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
+        if self._polishes and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
             found = np.concatenate([*self.polish_neurons(), found])
+        if not self.exact and gap < self._proof_gap:
+            found = np.concatenate([self.prove_at(self.centre, work=QUICK_WORK), found])
+            self._proof_gap = _NEXT_PROOF_GAP * gap
         if not self.restricted.improving(found, dual).any():
             found = self.search_at(dual)
         return found
