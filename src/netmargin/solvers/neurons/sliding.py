@@ -32,8 +32,10 @@ _SEED_MASS, _DUST = 1e-2, 1e-3
 """The weight of a new neuron, in units of the mean one: enough to grow, too little to disturb; and
 the weight below which neurons are dropped, or half of them would carry a fiftieth of it all.
 """
-_NOTHING = 1e-6
-"""The same for weights that are exact: constraints hold by the smallest too."""
+_EXACT_DUST = 1e-2
+"""The same for weights that are exact, in units of the tolerance too: constraints hold by small
+weights as well, and what is dropped costs them about as much.
+"""
 _STEADY = 0.3
 """How much of the best coefficients remains in those at which neurons are looked for where losses
 have corners, as exact ones leap from vertex to vertex: half of the gap after as many seconds.
@@ -97,7 +99,7 @@ def slide_columns(
     to begin with.
     """
     with one_thread_of_blas(), Progress(progress, "sliding neurons") as display:
-        descent = _Descent(Samples(Z, loss, activation), seed, start)
+        descent = _Descent(Samples(Z, loss, activation), tol, seed, start)
         status = Status.STALLED
         try:
             for rounds in range(_MOST_ROUNDS):
@@ -123,11 +125,11 @@ def slide_columns(
 class _Descent:
     """The present neurons W (k, D) with outputs A (k, K), and the best net so far."""
 
-    def __init__(self, exact: Samples, seed: int, start):
+    def __init__(self, exact: Samples, tol: float, seed: int, start):
         """`exact` are the samples in float64."""
         (n, D), K = exact.Z.shape, exact.loss.labels.outputs
         self._exact, self._samples = exact, exact.in_working_precision()
-        self._random = np.random.default_rng(seed)
+        self._random, self._exact_dust = np.random.default_rng(seed), _EXACT_DUST * tol
         self._added, self._look = (
             (_ADDED, QUICK) if K == 1 else (_ADDED_OF_SEVERAL, QUICK_OF_SEVERAL)
         )
@@ -201,7 +203,7 @@ class _Descent:
         candidates = np.concatenate([W, old])
         exact = weigh_exactly(self._exact, candidates) if self._by_cones else None
         if exact:
-            self.W, self.A = _drop_dust(candidates, exact[0], _NOTHING)
+            self.W, self.A = _drop_dust(candidates, exact[0], self._exact_dust)
         else:
             self.W, self.A = _tidy(W, weigh(samples, W, A)) if len(W) else (W, A)
         self._F = self._samples.outputs(self.W, self.A)
