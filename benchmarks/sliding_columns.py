@@ -88,7 +88,7 @@ def draw_samples(data: str, n: int, d: int, K: int) -> tuple[np.ndarray, np.ndar
     if data == "digits":
         return shuffle(*load_digits(return_X_y=True), random_state=0)
     if data == "clusters":
-        shape = {"n_informative": max(d // 2, 4), "n_classes": K, "flip_y": 0.01}
+        shape = {"n_informative": max(d // 2, 3), "n_classes": K, "flip_y": 0.01}
         return make_classification(n, d, **shape, random_state=0)
     random = np.random.default_rng(0)
     X, W, b, a = (random.normal(size=size) for size in ((n, d), (d, 5), 5, 5))

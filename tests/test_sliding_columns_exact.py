@@ -151,7 +151,7 @@ def test_a_bound_above_the_objective_is_forgotten():
     """It proves that a look missed a neuron: clipped to the objective it would be a gap of 0."""
     Z, y = draw(8, 2, 0)
     loss = make_loss("squared hinge", y, 2.0)
-    descent = sliding._Descent(samples.Samples(Z, loss, RELU), 0, None)
+    descent = sliding._Descent(samples.Samples(Z, loss, RELU), 1e-2, 0, None)
     descent.price()
     nothing = np.zeros((0, 1))
     descent._offer_bound(loss.slopes(0 * y), nothing, search.QUICK)
