@@ -36,6 +36,10 @@ _EXACT_DUST = 1e-2
 """The same for weights that are exact, in units of the tolerance too: constraints hold by small
 weights as well, and what is dropped costs them about as much.
 """
+_POOLED = 8
+"""Rounds whose new neurons exact weights know of: without them dual weights forget what they were
+to be moved away from, and come back.
+"""
 _STEADY = 0.3
 """How much of the best coefficients remains in those at which neurons are looked for where losses
 have corners, as exact ones leap from vertex to vertex: half of the gap after as many seconds.
@@ -136,6 +140,7 @@ class _Descent:
         self.W, self.A = np.zeros((0, D)), np.zeros((0, K))
         if start is not None:
             self.W, self.A = start
+        self._pool = self.W[:0]  # neurons that were missed in the last rounds
         self._recent, self._new = np.zeros((0, D)), (self.W[:0], self.A[:0])
         self._F = self._samples.outputs(self.W, self.A)
         self._multipliers = find_multipliers(exact.loss, self._find_largest)
@@ -200,7 +205,8 @@ class _Descent:
             # A smooth loss falls in a slide; one with corners may rise, where old neurons help.
             old = W if self._multipliers else old
             W, A = _tidy(*slide(samples, W, A, _SLIDES))
-        candidates = np.concatenate([W, old])
+        self._pool = np.concatenate([self._new[0], self._pool])[: _POOLED * self._added]
+        candidates = np.concatenate([W, old, self._pool])
         exact = weigh_exactly(self._exact, candidates) if self._by_cones else None
         if exact:
             self.W, self.A = _drop_dust(candidates, exact[0], self._exact_dust)
