@@ -205,8 +205,9 @@ class _Descent:
             # A smooth loss falls in a slide; one with corners may rise, where old neurons help.
             old = W if self._multipliers else old
             W, A = _tidy(*slide(samples, W, A, _SLIDES))
-        self._pool = np.concatenate([self._new[0], self._pool])[: _POOLED * self._added]
-        candidates = np.concatenate([W, old, self._pool])
+        new = self._new[0]
+        self._pool = np.concatenate([new, _leave_out(self._pool, new)])[: _POOLED * self._added]
+        candidates = np.concatenate([W, old, _leave_out(self._pool, W)])
         exact = weigh_exactly(self._exact, candidates) if self._by_cones else None
         if exact:
             self.W, self.A = _drop_dust(candidates, exact[0], self._exact_dust)
@@ -284,6 +285,11 @@ class _Descent:
         if self.best.local_bound > self.best.objective * (1 + _ROUNDING):
             self.best = replace(self.best, local_bound=-np.inf)
             self._look_harder()
+
+
+def _leave_out(W: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The neurons W (k, D) that do not nearly coincide with others."""
+    return W[(W @ others.T).max(1, initial=0.0) <= _MERGED]
 
 
 def _tidy(W: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
