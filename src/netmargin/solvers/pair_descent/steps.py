@@ -4,6 +4,7 @@ loops over the samples are replaced by their forms in whole arrays of numpy.
 Source: Steinwart, Hush, Scovel 2011, Training SVMs without offset.
 """
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -82,16 +83,26 @@ def _move_slacks(slacks, signs, s, row, t, other):
 def solve_two(q, u, v, box):
     """The steps (s, t) in a box that minimize (s^2 + 2 q s t + t^2) / 2 - u s - v t."""
     s_low, s_high, t_low, t_high = box
-    determinant = max(1.0 - q * q, _LEAST_CURVATURE**2)
-    s, t = (u - q * v) / determinant, (v - q * u) / determinant
-    if s_low <= s <= s_high and t_low <= t <= t_high:
-        return s, t
-    # The best steps lie on an edge that these are beyond: a multiplier above 0 belongs to one.
-    s, t = min(max(s, s_low), s_high), min(max(t, t_low), t_high)
-    best_s, best_t = min(max(u - q * t, s_low), s_high), min(max(v - q * s, t_low), t_high)
-    one = s * (0.5 * s + q * best_t - u) + best_t * (0.5 * best_t - v)
-    other = best_s * (0.5 * best_s + q * t - u) + t * (0.5 * t - v)
-    return (s, best_t) if one < other else (best_s, t)
+    determinant = 1.0 - q * q
+    if determinant > _LEAST_CURVATURE**2:
+        s, t = (u - q * v) / determinant, (v - q * u) / determinant
+        if s_low <= s <= s_high and t_low <= t <= t_high:
+            return s, t
+    # A step of the first alone, unless one to an edge of the box is better.
+    best_s, best_t, best = min(max(u, s_low), s_high), 0.0, 0.0
+    for edge in range(4):
+        if edge < 2:
+            s = s_low if edge == 0 else s_high
+            t = min(max(v - q * s, t_low), t_high)
+        else:
+            t = t_low if edge == 2 else t_high
+            s = min(max(u - q * t, s_low), s_high)
+        if math.isinf(s) or math.isinf(t):
+            continue
+        value = 0.5 * (s * s + 2 * q * s * t + t * t) - u * s - v * t
+        if value < best:
+            best_s, best_t, best = s, t, value
+    return best_s, best_t
 
 
 @_make_fast(_LOOSE)
