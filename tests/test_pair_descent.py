@@ -326,3 +326,25 @@ def test_weights_of_samples_are_copies():
     repeated = kernel_soft_margin(kernels.ntk(X[copied]), y[copied], C=0.5)
     assert weighted.objective == pytest.approx(repeated.objective, rel=2e-6)
     assert not weighted.dual[::3].any()
+
+
+@pytest.mark.parametrize("q", [1.0, -1.0, 1 - 1e-14, 0.0, 0.6, -0.99])
+def test_two_samples_step_to_the_best_point_of_their_box(q):
+    """Among them equal samples of equal slopes (q = 1, u = v), as of two opposite points."""
+    random = np.random.default_rng(0)
+    for draw in range(200):
+        u, v = random.normal(size=2)
+        v = q * u if draw % 3 == 0 else v
+        s_high, t_high = random.choice([0.0, 0.3, 2.0], size=2)
+        s_low, t_low = -random.choice([0.0, 0.3, 2.0], size=2)
+        s = t = 0.0
+        for _ in range(3000):  # one step at a time, each to the best point of its line
+            s = min(max(u - q * t, s_low), s_high)
+            t = min(max(v - q * s, t_low), t_high)
+        found = steps.solve_two(q, u, v, (s_low, s_high, t_low, t_high))
+        least, value = (
+            (a * a + 2 * q * a * b + b * b) / 2 - u * a - v * b for a, b in ((s, t), found)
+        )
+        assert value <= least + 1e-9
+        assert s_low <= found[0] <= s_high
+        assert t_low <= found[1] <= t_high
