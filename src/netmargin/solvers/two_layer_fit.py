@@ -161,6 +161,7 @@ def fit_two_layer_net(
     status, certified = net.status, False
     if bracket.upper < np.inf:
         status, certified = judge_bracket(bracket, tol, ended=status)
+    look = net.look
     return TwoLayerFit(
         **given,
         neurons=net.W,
@@ -169,7 +170,7 @@ def fit_two_layer_net(
         lower_bound=lower,
         local_bound=unit * net.local_bound,
         margin=margin,
-        looked=f"{net.look.starts} starts, {net.look.first_steps} + {net.look.steps} steps",
+        looked=f"{look.starts + look.near} starts, {look.first_steps} + {look.steps} steps",
         certified=certified,
         status=status,
         dual=problem.spread_dual(problem.loss.labels.split(net.dual)),

@@ -9,12 +9,12 @@ from torch import nn
 from ..core.matrices import evaluation_inputs
 from ..errors import DataError
 from ..models import ReLUPower
-from ..result import Bracket, Solution, Status
+from ..result import Bracket, RegularizedSolution
 from .neurons.activations import Activation
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoLayerFit(Solution):
+class TwoLayerFit(RegularizedSolution):
     """A two-layer net f(x) = sum_j outputs_j phi(neurons_j . x~), with how near it is to the best.
 
     Attributes
@@ -31,12 +31,8 @@ class TwoLayerFit(Solution):
         What was minimized, as in `fit_two_layer_net`.
     classes : ndarray of shape (C,) or None
         The classes, in the order of the outputs; None for targets.
-    objective : float
-        sum_j |outputs_j| + the losses, recomputed in float64.
     local_bound : float
         The least objective of any net if the search has missed no neuron; it proves nothing.
-    lower_bound : float
-        A number that no net falls below, proved by `dual`; loose.
     looked : str
         How hard was searched for a better neuron.
     margin : float or None
@@ -45,8 +41,8 @@ class TwoLayerFit(Solution):
     dual : ndarray of shape (n, R), float64
         Weights of the samples' margins over their R = C rivals, 0 for the own class; R = 1 for two
         classes, and K for targets.
-    certified, status, seconds
-        As of `MarginSolution`: certified only where the proved bound is within the tolerance.
+    objective, lower_bound, certified, status, seconds
+        As of `RegularizedSolution`; the lower bound is loose, so that few fits are certified.
     note : str
         Which samples contradict each other, or what to do where no net keeps the constraints.
     """
@@ -58,21 +54,10 @@ class TwoLayerFit(Solution):
     power: int
     loss: str
     classes: np.ndarray | None
-    objective: float
     local_bound: float
-    lower_bound: float
     looked: str
     margin: float | None
-    certified: bool
-    status: Status
-    dual: np.ndarray
-    seconds: float
     note: str = ""
-
-    @property
-    def bracket(self) -> Bracket:
-        """What is proved and what is attained: [lower_bound, objective]."""
-        return Bracket(min(self.lower_bound, self.objective), self.objective)
 
     @property
     def local_gap(self) -> float:
