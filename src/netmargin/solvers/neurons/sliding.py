@@ -200,25 +200,31 @@ class _Descent:
         samples = replace(self._samples, loss=loss).take(self._choose_rows(loss))
         self.in_use = len(samples.Z)
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
-        old = W[:0]
+        before = W
         if len(W) and self._rounds % _ROUNDS_A_SLIDE == 1:
-            # A smooth loss falls in a slide; one with corners may rise, where old neurons help.
-            old = W if self._multipliers else old
             W, A = _tidy(*slide(samples, W, A, _SLIDES))
-        new = self._new[0]
-        self._pool = np.concatenate([new, _leave_out(self._pool, new)])[: _POOLED * self._added]
-        candidates = np.concatenate([W, old, _leave_out(self._pool, W)])
-        exact = weigh_exactly(self._exact, candidates) if self._by_cones else None
-        if exact:
-            self.W, self.A = _drop_dust(candidates, exact[0], self._exact_dust)
-        else:
+        p = self._weigh_exactly(W, before) if self._by_cones else None
+        if p is None:
             self.W, self.A = _tidy(W, weigh(samples, W, A)) if len(W) else (W, A)
         self._F = self._samples.outputs(self.W, self.A)
         if self._multipliers:
-            self._multipliers.learn(
-                exact[1] if exact else self._multipliers.loss.multipliers(self._F)
-            )
+            self._multipliers.learn(self._multipliers.loss.multipliers(self._F) if p is None else p)
         self._offer_net()
+
+    def _weigh_exactly(self, W: np.ndarray, before: np.ndarray) -> np.ndarray | None:
+        """Take exact weights of neurons W (k, D) and what may help them, if that is affordable;
+        returns their multipliers (n, R).
+        """
+        new = self._new[0]
+        self._pool = np.concatenate([new, _leave_out(self._pool, new)])[: _POOLED * self._added]
+        # A smooth loss falls in a slide; one with corners may rise, where neurons before it help.
+        helpers = [before, self._pool] if self._multipliers else [self._pool]
+        candidates = np.concatenate([W, *(_leave_out(others, W) for others in helpers)])
+        found = weigh_exactly(self._exact, candidates)
+        if found is None:
+            return None
+        self.W, self.A = _drop_dust(candidates, found[0], self._exact_dust)
+        return found[1]
 
     def judge(self) -> float:
         """The local gap of the best net by a thorough look, the only one that counts from now on:
