@@ -13,7 +13,7 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.papers.ledger.verification import failure
+from netmargin.papers.ledger.pages import failure, loose, row, write_markdown
 from netmargin.theory import CLAIMS, Claim, Finding, Trial, verify
 
 
@@ -229,6 +229,76 @@ def test_entries_of_claims_that_fail():
     assert claim.examine(trials=[2]).counterexample == entry.counterexample
     assert made(lambda trial: np.nan).examine().worst == np.inf
     assert not made(lambda trial: []).examine().holds
+
+
+def promising(check, ascent: int = 0, **sharpen) -> Claim:
+    """A claim of five trials, with the constants that make its promises."""
+    return Claim("x/y", "-", "-", "-", 1e-9, "-", 1, 5, check, sharpen, ascent)
+
+
+def test_slack_is_the_factor_by_which_a_promise_can_be_stronger():
+    """Trial k has the value k + 1: below 10 there is room for 2, above 1/4 for 4."""
+
+    def check(trial, *, least=0.25, most=10.0, never=1e-13):
+        x = trial.number + 1.0
+        violations = [least - x, x - most, never - 1]
+        return Finding.of(violations, "-", ratio=7.0 * x, attained=1.0)
+
+    entry = promising(check, least=1, most=-1, never=1).examine()
+    found = {slack.promise: slack for slack in entry.slack}
+    assert 4 / 1.01 < found["least"].factor <= 4
+    assert 2 / 1.01 < found["most"].factor <= 2
+    assert (found["ratio"].factor, found["attained"].factor) == (7.0, 1.0)
+    assert (found["never"].factor, found["never"].searched) == (1e12, "5 trials and 0 mutations")
+    assert [found[name].sharpest.number for name in ("least", "most")] == [0, 4]
+    page = write_markdown([entry], "-")
+    assert re.search(
+        r"<br>slack 3.\d+ \(least\), 1.9\d \(most\), 7 \(ratio\), 1 \(attained\)<", page
+    )
+    assert "<br>slack 1e+12 (never): nothing sharper in 5 trials" in page
+    assert " 1 " in row(entry)
+    assert [line.partition("; ")[0] for line in loose(entry)] == [
+        "x/y: slack 1e+12 (never): nothing sharper in 5 trials and 0 mutations"
+    ]
+    shown = entry.to_dict()["slack"]
+    assert json.loads(json.dumps(shown))[2]["factor"] == 1e12
+    # Neither where the claim fails nor for constants of one's own.
+    assert promising(check, most=-1).examine(most=6.0).slack == ()
+    assert made(lambda trial: 1.0).examine().slack == ()
+
+
+def test_ascent_finds_sharper_instances_and_violations():
+    """The sum of six uniform numbers, at most 6: five trials come to 4, mutations closer."""
+
+    def check(trial, *, most=12.0):
+        total = trial.random.random(6).sum()
+        return Finding.of(total - most, "six numbers", closed=most / total)
+
+    alone, climbed = (promising(check, ascent, most=-1).examine() for ascent in (0, 200))
+    for first, better in zip(alone.slack, climbed.slack, strict=True):
+        assert first.factor > 2.6 > 2.3 > better.factor > 2 / 1.01
+        assert better.searched == "5 trials and 200 mutations"
+        assert better.sharpest.lineage
+    assert climbed.instances > alone.instances == 5
+    # A mutation that violates the claim is a counterexample, with the line that repeats it.
+    broken = promising(lambda trial, most=5.0: check(trial, most=most), 200, most=-1).examine()
+    assert not broken.holds
+    assert broken.worst > 0
+    where = re.search(r"check\(nm.theory.(.*)\)", broken.command).group(1)
+    assert f"{where}, instance 0" in broken.counterexample
+
+
+def test_mutations_draw_a_share_anew():
+    parent, child = Trial(3), Trial(3, lineage=(1,))
+    kept = parent.random.normal(size=1000) == child.random.normal(size=1000)
+    assert 0 < kept.mean() < 1
+    assert child.random.normal() == child.random.normal()
+    assert child.torch_random.initial_seed() != parent.torch_random.initial_seed()
+    for lineage in [(k,) for k in range(1, 20)]:  # what depends on each other stays together
+        random = Trial(3, lineage=lineage).random
+        assert abs(random.dirichlet(np.ones(4)).sum() - 1) < 1e-12
+        assert len(set(random.choice(9, 9, replace=False))) == 9
+        assert set(random.choice([-1, 1], 30)) == {-1, 1}
 
 
 def test_trials_are_those_of_their_seed():

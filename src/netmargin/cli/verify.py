@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> int:
             progress=rows and sys.stdout.isatty(),
             watch=(lambda entry: print(ledger.row(entry), flush=True)) if rows else None,
         )
-    failures = [line for entry in found for line in ledger.failure(entry)]
-    text = "\n".join([*failures, found.conclusion()])
+    notes = [line for entry in found for line in (*ledger.failure(entry), *ledger.loose(entry))]
+    text = "\n".join([*notes, found.conclusion()])
     print(as_json(found.to_dict()) if options.json else text)
     if options.markdown and found.missing:
         say(f"Not written: {options.markdown}, as the ledger is not complete")

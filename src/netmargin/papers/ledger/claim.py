@@ -5,7 +5,7 @@ What `@claim` or `@....printed` decorates needs no docstring: the decorator says
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from ...core.arguments import check_seed
 from ...core.interrupts import whole_or_interrupted
 from ...core.records import json_ready, short_repr, values_of
 from ..contents import import_claims
+from .slack import Slack, measure_slack
 from .trial import Finding, Trial
 
 
@@ -44,6 +45,9 @@ class Entry:
     refuted : tuple of (str, float, str)
         The printed forms, each with its violation at the counterexample and the counterexample in
         words; they must fail.
+    slack : tuple of Slack
+        For each promise, by which factor it could be stronger on these instances; empty where the
+        claim promises no number, where it failed and for other constants.
     """
 
     claim: "Claim"
@@ -55,6 +59,7 @@ class Entry:
     counterexample: str | None
     command: str | None
     refuted: tuple[tuple[str, float, str], ...]
+    slack: tuple[Slack, ...] = ()
 
     __repr__ = short_repr
 
@@ -78,6 +83,7 @@ class Entry:
             values_of(self.claim, *words)
             | values_of(self, *found, "command", "holds")
             | json_ready({"printed": printed})
+            | {"slack": [vars(slack) | {"sharpest": str(slack.sharpest)} for slack in self.slack]}
         )
 
 
@@ -107,6 +113,12 @@ class Claim:
         Examines the instances of a `Trial`. Its keywords are the constants of the statement: other
         constants make another statement, which should fail. So one sees that the check can fail,
         and how much room the constants have.
+    sharpen : mapping of str to float, or str
+        The constants that make the promises, each with 1 where larger ones promise more, and -1
+        where smaller ones do. A promise that stands in `room` of the findings is not named. Where
+        there is no promise, the reason: "identity", "trend".
+    ascent : int
+        How many mutations of the sharpest trials a full run examines, to find sharper ones.
     refutations : list of (str, function () -> Finding)
         The printed forms that are false, each evaluated at its counterexample; empty at first.
 
@@ -127,6 +139,8 @@ class Claim:
     quick: int
     full: int
     check: Callable[..., Finding]
+    sharpen: Mapping[str, float] | str = ""
+    ascent: int = 50
     refutations: list[tuple[str, Callable[[], Finding]]] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -176,38 +190,50 @@ class Claim:
             If `seed` is no whole number from 0 on.
         """
         started, seed = time.monotonic(), check_seed(seed)
-        instances, worst, last = 0, 0.0, Finding.of([], "no trial")
-        counterexample = command = None
+        found: dict[Trial, Finding] = {}
+        slack: tuple[Slack, ...] = ()
         # Some checks seed torch's global generator, which belongs to the caller.
         with torch.random.fork_rng(devices=[]):
             for number in range(self.quick if quick else self.full) if trials is None else trials:
                 # What a solver had when Ctrl-C came is no instance of a claim.
                 with whole_or_interrupted():
-                    last = self.check(Trial(number, seed), **constants)
-                instances += len(last.violations)
-                worst = max(worst, last.violations.max(initial=0.0))
-                # The first one, with the command that repeats it: one counterexample is enough.
-                if command is None and (last.violations > self.tolerance).any():
-                    index = int(np.argmax(last.violations > self.tolerance))
-                    where = f"trial {number}, instance {index}: {last.setting}"
-                    counterexample = f"{where}; violated by {last.violations[index]:.3g}"
-                    command = f"netmargin verify {self.id} --trial {number} --seed {seed}"
-            # The printed forms are about the claim's own constants.
+                    found[Trial(number, seed)] = self.check(Trial(number, seed), **constants)
+            holds = all((f.violations <= self.tolerance).all() for f in found.values())
+            last = list(found.values())[-1] if found else Finding.of([], "no trial")
+            # The printed forms and the slack are about the claim's own constants.
+            if found and holds and not constants:
+                ascent = 0 if quick or trials is not None else self.ascent
+                sharpen = {} if isinstance(self.sharpen, str) else self.sharpen
+                with whole_or_interrupted():
+                    slack, more = measure_slack(self.check, self.tolerance, sharpen, found, ascent)
+                found |= more
             refuted = []
             for text, evaluate in [] if constants else self.refutations:
                 with whole_or_interrupted():
-                    found = evaluate()
-                refuted.append((text, float(found.violations.max(initial=0.0)), found.setting))
+                    shown = evaluate()
+                refuted.append((text, float(shown.violations.max(initial=0.0)), shown.setting))
+        counterexample = command = None
+        for trial, finding in found.items():
+            # The first one, with the command that repeats it: one counterexample is enough.
+            if command is None and (finding.violations > self.tolerance).any():
+                index = int(np.argmax(finding.violations > self.tolerance))
+                name = trial if trial.lineage else f"trial {trial.number}"
+                where = f"{name}, instance {index}: {finding.setting}"
+                counterexample = f"{where}; violated by {finding.violations[index]:.3g}"
+                command = f"netmargin verify {self.id} --trial {trial.number} --seed {seed}"
+                if trial.lineage:
+                    command = f'nm.theory.CLAIMS["{self.id}"].check(nm.theory.{trial})'
         return Entry(
             claim=self,
-            instances=instances,
-            worst=float(worst),
+            instances=sum(len(finding.violations) for finding in found.values()),
+            worst=max((float(f.violations.max(initial=0.0)) for f in found.values()), default=0.0),
             seconds=time.monotonic() - started,
             setting=last.setting,
             measured=last.measured,
             counterexample=counterexample,
             command=command,
             refuted=tuple(refuted),
+            slack=slack,
         )
 
     def broken_off(self, error: Exception, seconds: float) -> Entry:

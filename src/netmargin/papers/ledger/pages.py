@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from .claim import Entry
+from .slack import MOST
 
-HEADER = f"{'claim':36} {'instances':>9} {'worst':>9} {'tolerance':>9} {'seconds':>8}  result"
+HEADER = (
+    f"{'claim':36} {'instances':>9} {'worst':>9} {'tolerance':>9} {'slack':>8}"
+    f" {'seconds':>8}  result"
+)
 """The heading of the rows of text."""
 
 _PAPERS = {
@@ -31,8 +35,22 @@ def row(entry: Entry) -> str:
     claim = entry.claim
     return (
         f"{claim.id:36} {entry.instances:9,} {entry.worst:9.2g} {claim.tolerance:9.1g}"
-        f" {entry.seconds:8.1f}  {'holds' if entry.holds else 'FAILS'}"
+        f" {_format_least_slack(entry):>8} {entry.seconds:8.1f}"
+        f"  {'holds' if entry.holds else 'FAILS'}"
     )
+
+
+def _format_least_slack(entry: Entry) -> str:
+    """The smallest slack of a claim, or why it has none."""
+    if entry.slack:
+        return f"{min(slack.factor for slack in entry.slack):.3g}"
+    return entry.claim.sharpen if isinstance(entry.claim.sharpen, str) else ""
+
+
+def loose(entry: Entry) -> list[str]:
+    """Say of every promise with a large slack which search found nothing sharper."""
+    searches = filter(None, (slack.search() for slack in entry.slack))
+    return [f"{entry.claim.id}: {search}" for search in searches]
 
 
 def failure(entry: Entry) -> list[str]:
@@ -60,7 +78,9 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
             " verify`, which wrote this page. They are not all that the papers state: what a claim"
             " leaves out, its statement and its instances say. A violation is how far an instance"
             " is from satisfying the statement; the worst one is 0 where all satisfy it. Trends"
-            " and rates say in their tolerance what counts as holding."
+            " and rates say in their tolerance what counts as holding. A slack is the largest"
+            f" factor, up to {MOST:.0e}, by which a promise can be stronger and still hold on every"
+            " instance; instances are also mutated, to make it smaller."
         ),
         "",
         conclusion + ".",
@@ -99,10 +119,16 @@ def title_of_paper(entry: Entry) -> str:
 def _format_result(entry: Entry) -> str:
     """Format the last cell of a row of Markdown: whether the claim holds, and by how much."""
     worst = f"{entry.worst:.2g}" if math.isfinite(entry.worst) else "infinite"
-    measured = f"<br>{_escape_cell(entry.measured)}" if entry.measured else ""
+    lines = [entry.measured] if entry.measured else []
+    small = [str(slack) for slack in entry.slack if not slack.search()]
+    lines += [f"slack {', '.join(small)}"] if small else []
+    lines += [slack.search() for slack in entry.slack if slack.search()]
+    if not entry.slack and _format_least_slack(entry):
+        lines.append(f"no slack: {_format_least_slack(entry)}")
+    said = "".join(f"<br>{_escape_cell(line)}" for line in lines)
     return (
         f"{'holds' if entry.holds else '**fails**'}: worst {worst} in {entry.instances:,}"
-        f" instances{measured}"
+        f" instances{said}"
     )
 
 

@@ -98,11 +98,11 @@ class Points:
         """
         name = kinds[trial.number % len(kinds)]
         shape = KINDS[name][1]
-        random, (net, order, groups) = trial.torch_random, _make_analysed_net(name, outputs)
+        random, (net, order, groups) = trial.random, _make_analysed_net(name, outputs)
         count = samples or 1 + (trial.number // len(kinds)) % 5
-        x = torch.randn(count, *shape, generator=random, dtype=torch.float64)
+        x = torch.tensor(random.normal(size=(count, *shape)))
         theta = {
-            n: torch.randn(BATCH, *p.shape, generator=random, dtype=torch.float64)
+            n: torch.tensor(random.normal(size=(BATCH, *p.shape)))
             for n, p in net.named_parameters()
         }
         points = cls(name, net, theta, x, torch.empty(0), order, groups)
@@ -111,7 +111,7 @@ class Points:
             points.labels = torch.sign(scores[..., 0]) if outputs == 1 else scores.argmax(-1)
             q = points.gaps().amin((1, 2))
             # Only the layers with positive exponents move the margins.
-            share = torch.rand(BATCH, generator=random, dtype=torch.float64)
+            share = torch.tensor(random.random(BATCH))
             target = 0.3 * (deepest / 0.3) ** share
             # Points at which two scores nearly tie cannot be scaled to a margin of usual size.
             usable = q > 1e-9

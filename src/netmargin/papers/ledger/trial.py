@@ -1,11 +1,33 @@
 """One trial of a claim: the random generators that draw its instances, and what it found."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from ...core.records import short_repr
+
+_ENTRYWISE = ("normal", "standard_normal", "uniform", "random", "exponential", "integers", "choice")
+"""Draws with independent entries, each of which may be drawn anew alone."""
+
+
+class _Mutated:
+    """A generator that draws what an older one does, but for a share of the entries, from 1% up."""
+
+    def __init__(self, old: np.random.Generator, new: np.random.Generator) -> None:
+        self._old, self._new, self._share = old, new, 10 ** -(2 * new.random())
+
+    def __getattr__(self, name: str) -> Any:
+        def draw(*args, **options):
+            """Draw from both generators, and mix."""
+            old, new = (getattr(r, name)(*args, **options) for r in (self._old, self._new))
+            alone = name in _ENTRYWISE and options.get("replace", True)
+            again = self._new.random(np.shape(old) if alone else None) < self._share
+            return np.where(again, new, old) if np.ndim(again) else new if again else old
+
+        return draw
 
 
 @dataclass(frozen=True)
@@ -21,6 +43,8 @@ class Trial:
         The number of the trial.
     seed : int, default 0
         Seed of all trials.
+    lineage : tuple of int, at least 1
+        Mutations, one after the other: each draws a share of all random numbers anew.
 
     Examples
     --------
@@ -31,17 +55,23 @@ class Trial:
 
     number: int
     seed: int = 0
+    lineage: tuple[int, ...] = ()
 
     @property
     def random(self) -> np.random.Generator:
         """A new numpy generator, in the same state at every access."""
-        return np.random.default_rng([self.seed, self.number])
+        random = np.random.default_rng([self.seed, self.number])
+        for end in range(1, len(self.lineage) + 1):
+            new = np.random.default_rng([self.seed, self.number, *self.lineage[:end]])
+            random = cast(np.random.Generator, _Mutated(random, new))
+        return random
 
     @property
     def torch_random(self) -> torch.Generator:
-        """A new torch generator, in the same state at every access."""
+        """A new torch generator, in the same state at every access; a mutation draws all anew."""
         # torch takes one seed: 63 bits of a sequence that mixes seed and number.
-        state = np.random.SeedSequence([self.seed, self.number]).generate_state(1, np.uint64)
+        entropy = [self.seed, self.number, *self.lineage]
+        state = np.random.SeedSequence(entropy).generate_state(1, np.uint64)
         return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 
 
@@ -58,6 +88,9 @@ class Finding:
         The instances in words.
     measured : str
         Numbers that a reader wants to see, such as a fitted rate; "" by default.
+    room : mapping of str to float
+        By promise, the factor by which it could be stronger at all instances: what was found over
+        what is promised, where that needs no search.
 
     Examples
     --------
@@ -71,11 +104,12 @@ class Finding:
     violations: np.ndarray
     setting: str
     measured: str = ""
+    room: Mapping[str, float] = field(default_factory=dict)
 
     __repr__ = short_repr
 
     @classmethod
-    def of(cls, violations, setting: str, measured: str = "") -> "Finding":
+    def of(cls, violations, setting: str, measured: str = "", **room: float) -> "Finding":
         """Build a finding from a number, an array or a tensor of violations, one per instance.
 
         NaN counts as an infinite violation: a check that computes nothing must not pass.
@@ -83,13 +117,13 @@ class Finding:
         if isinstance(violations, torch.Tensor):
             violations = violations.detach().cpu().numpy()
         flat = np.atleast_1d(np.asarray(violations, dtype=np.float64)).ravel()
-        return cls(np.where(np.isnan(flat), np.inf, flat), setting, measured)
+        return cls(np.where(np.isnan(flat), np.inf, flat), setting, measured, room)
 
     @classmethod
-    def of_one(cls, criteria, setting: str, measured: str = "") -> "Finding":
+    def of_one(cls, criteria, setting: str, measured: str = "", **room: float) -> "Finding":
         """Build a finding of one instance, such as a run, that has to meet several criteria.
 
         Its violation is the largest of them. Without any criterion no instance was examined.
         """
         found = cls.of(criteria, setting, measured).violations
-        return cls(found.max(keepdims=True) if len(found) else found, setting, measured)
+        return cls(found.max(keepdims=True) if len(found) else found, setting, measured, room)

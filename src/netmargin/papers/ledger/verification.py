@@ -16,7 +16,7 @@ from ...nets.shared import alone
 from ...result import Status
 from ..contents import choose
 from .claim import Claim, Entry, load_claims
-from .pages import HEADER, failure, row, title_of_paper, write_markdown
+from .pages import HEADER, failure, loose, row, title_of_paper, write_markdown
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,11 @@ class Ledger:
         )
 
     def summary(self) -> str:
-        """Write a table of text, with the counterexamples of the claims that fail below it."""
-        failures = [line for entry in self.entries for line in failure(entry)]
-        return "\n".join([HEADER, *map(row, self.entries), *failures, "", self.conclusion()])
+        """Write a table of text, with the counterexamples of the claims that fail below it, and how
+        sharper instances were looked for where the slack is large.
+        """
+        notes = [line for e in self.entries for line in (*failure(e), *loose(e))]
+        return "\n".join([HEADER, *map(row, self.entries), *notes, "", self.conclusion()])
 
     def to_dict(self) -> dict:
         """All values as a dictionary of JSON values."""

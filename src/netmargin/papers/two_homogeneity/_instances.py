@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import torch
@@ -40,7 +39,8 @@ def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tenso
     """Draw a net at 64 parameters with |a_j| = |b_j|, and samples that each of them labels."""
     kind = list(INNER)[trial.number % len(INNER)]
     build, inputs = INNER[kind]
-    normal = partial(torch.randn, generator=trial.torch_random, dtype=torch.float64)
+    random = trial.random
+    normal = lambda *shape: torch.tensor(random.normal(size=shape))  # noqa: E731
     inner = build().double()
     x = normal(1 + trial.number // 5 % 4, inputs)
     net = NormalizedNet(inner, inner(x).shape[1], seed=trial.number)

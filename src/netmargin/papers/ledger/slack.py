@@ -1,0 +1,111 @@
+"""The slack of a claim: by how much its promises could be stronger before an instance fails."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
+
+from .trial import Finding, Trial
+
+MOST = 1e12
+"""The largest factor that is tried: a promise that may be as much stronger says little."""
+STEP = 1.01
+"""The factors that are tried are powers of it: 1% is finer than what a slack is read for."""
+LOOSE = 10.0
+"""The slack above which the search that found no sharper instance is shown."""
+
+
+@dataclass(frozen=True)
+class Slack:
+    """The largest factor by which a promise can be stronger and still hold on every instance.
+
+    Attributes
+    ----------
+    promise : str
+        The constant of the check that is moved, or a name in `Finding.room`.
+    factor : float
+        From 1, where some instance attains the promise to 1%, to 1e12.
+    sharpest : Trial
+        The trial that leaves no more; the first one where all leave 1e12.
+    searched : str
+        How many trials were examined, and how many mutations of the sharpest ones.
+    """
+
+    promise: str
+    factor: float
+    sharpest: Trial
+    searched: str
+
+    def __str__(self) -> str:
+        return f"{self.factor:.3g} ({self.promise})"
+
+    def search(self) -> str:
+        """Say which search found nothing sharper; nothing where the slack is small."""
+        if self.factor <= LOOSE:
+            return ""
+        return f"slack {self}: nothing sharper in {self.searched}; sharpest is {self.sharpest}"
+
+
+def measure_slack(
+    check: Callable[..., Finding],
+    tolerance: float,
+    sharpen: Mapping[str, float],
+    found: Mapping[Trial, Finding],
+    ascent: int,
+) -> tuple[tuple[Slack, ...], dict[Trial, Finding]]:
+    """Measure the slack of every promise on trials and `ascent` mutations of the sharpest ones;
+    mutations that were sharper are returned too: they are instances like any other.
+
+    `sharpen` says to which power of the factor a constant of the check is multiplied. A promise
+    that is not there is a name in `room` of the findings.
+    """
+    known, measured = dict(found), []
+
+    def examine(trial: Trial) -> Finding:
+        """Examine a trial once."""
+        if trial not in known:
+            known[trial] = check(trial)
+        return known[trial]
+
+    def leaves(promise: str, trial: Trial, most: float) -> float:
+        """The slack of a promise on one trial, or `most` if that is smaller."""
+        if promise not in sharpen:
+            return min(examine(trial).room.get(promise, most), most)
+        value = signature(check).parameters[promise].default
+
+        def holds(factor: float) -> bool:
+            """Whether the trial meets the promise that is stronger by a factor."""
+            constant = value * factor ** sharpen[promise]
+            return bool((check(trial, **{promise: constant}).violations <= tolerance).all())
+
+        if holds(most):
+            return most
+        return _search_factor(holds, most) if holds(1.0) else 0.0
+
+    trials = list(found)
+    for promise in dict.fromkeys([*sharpen, *(name for f in found.values() for name in f.room)]):
+        sharpest, factor = trials[0], MOST
+        for count in range(len(trials) + ascent):
+            mutation = replace(sharpest, lineage=(*sharpest.lineage, count))
+            trial = trials[count] if count < len(trials) else mutation
+            # Trials hold; where the promise is attained, mutations alone may yet violate it.
+            if factor == 0 or (factor < STEP and not trial.lineage):
+                continue
+            room = leaves(promise, trial, factor)
+            if room < factor:
+                sharpest, factor = trial, room
+                examine(trial)
+        searched = f"{len(trials)} trials and {ascent} mutations"
+        measured.append(Slack(promise, max(factor, 1.0), sharpest, searched))
+    return tuple(measured), {trial: f for trial, f in known.items() if trial not in found}
+
+
+def _search_factor(holds: Callable[[float], bool], most: float) -> float:
+    """The largest power of `STEP` below `most` that holds, by doubling and bisection."""
+    low, high = 0, 1
+    while STEP**high < most and holds(STEP**high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        inside = STEP**middle < most and holds(STEP**middle)
+        low, high = (middle, high) if inside else (low, middle)
+    return STEP**low
