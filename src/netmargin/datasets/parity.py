@@ -16,7 +16,9 @@ for; every further dimension doubles them.
 """
 
 
-def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+def parity(
+    d: int, k: int, n: int | None = None, *, seed: int = 0, marginal=None
+) -> tuple[Tensor, Tensor]:
     """The parity of the first k signs, on the corners {-1, +1}^d / sqrt(d) of a cube.
 
     y is the product of the signs of the first k coordinates; inputs have norm 1. The best margin
@@ -30,6 +32,9 @@ def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tens
         Number of corners that are drawn, with replacement; all 2^d by default, for d <= 16.
     seed : int, default 0
         Seed of the draws.
+    marginal : array, shape (2^d,), or None, default None
+        Probabilities of the corners, in the order of `parity(d, k)`, by which they are drawn, for d
+        <= 16; None draws all alike.
 
     Returns
     -------
@@ -39,7 +44,8 @@ def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tens
     Raises
     ------
     ArgumentError
-        If k exceeds d, all corners of d > 16 are asked for, or another argument is out of range.
+        If k exceeds d, all corners of d > 16 are asked for, `marginal` is no distribution on them,
+        or another argument is out of range.
 
     Examples
     --------
@@ -53,16 +59,34 @@ def parity(d: int, k: int, n: int | None = None, *, seed: int = 0) -> tuple[Tens
     """
     d, k = check_sizes(d=(d, 1), k=(k, 1))
     seed = check_seed(seed)
-    if k > d or (n is None and d > _MOST_LISTED):
+    every = n is None or marginal is not None
+    if k > d or (every and d > _MOST_LISTED):
         raise ArgumentError(
-            f"parity needs k <= d, and n for d > {_MOST_LISTED}, which has 2^d corners; got d ="
-            f" {d}, k = {k}, n = {n}"
+            f"parity needs k <= d, and n, without a marginal, for d > {_MOST_LISTED}, which has 2^d"
+            f" corners; got d = {d}, k = {k}, n = {n}"
         )
-    if n is None:
+    random = np.random.default_rng(seed)
+    if every:
         signs = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
+        if marginal is not None:
+            signs = random.choice(signs, check_sizes(n=(n, 1)), p=_check_marginal(marginal, d))
     else:
-        signs = np.random.default_rng(seed).choice([-1.0, 1.0], (*check_sizes(n=(n, 1)), d))
+        signs = random.choice([-1.0, 1.0], (*check_sizes(n=(n, 1)), d))
     return as_pair(signs / math.sqrt(d), signs[:, :k].prod(1))
+
+
+def _check_marginal(marginal, d: int) -> np.ndarray:
+    """The probabilities of the corners, summing to 1 to rounding. Raises ArgumentError."""
+    try:
+        found = np.asarray(marginal, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.shape != (2**d,) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
+        raise ArgumentError(
+            f"marginal must be probabilities of the {2**d} corners, which sum to 1; got shape"
+            f" {found.shape} with sum {found.sum():.6g}"
+        )
+    return found / found.sum()
 
 
 def parity_margin(d: int, k: int, *, bias: bool = False) -> float:

@@ -58,21 +58,47 @@ def stacked_log_loss(net: nn.Module, theta: dict[str, Tensor], x: Tensor, y: Ten
     return log_loss(Logistic(), y * stacked_outputs(net, theta, x)[..., 0])
 
 
+class MovingFeatures:
+    """Signed features z_i = y_i beta . F(x_i; V) of a net (4), as functions of a flat V."""
+
+    def __init__(self, net: NormalizedNet, x: Tensor, y: Tensor):
+        self._inner, self._x = net.inner, x
+        self._signs = y.double()[:, None] * torch.sign(net.balanced_product())
+        self._sizes = {name: p.shape for name, p in net.inner.named_parameters()}
+        self.V = nn.utils.parameters_to_vector(net.inner.parameters()).detach().numpy()
+        self.u = net.balanced_product().abs().numpy()
+
+    def at(self, V: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """The features (n, m) at V, and the gradient in V of a weighted sum of them."""
+        flat = torch.tensor(V, requires_grad=True)
+        parts = flat.split([shape.numel() for shape in self._sizes.values()])
+        named = zip(self._sizes.items(), parts, strict=True)
+        theta = {name: part.reshape(shape) for (name, shape), part in named}
+        z = torch.func.functional_call(self._inner, theta, (self._x,)) * self._signs
+        pull = lambda weights: torch.autograd.grad(z, flat, torch.tensor(weights))[0].numpy()  # noqa: E731
+        return z.detach().numpy(), pull
+
+
 def run_mirror_flow(
-    z: Callable[[float], np.ndarray],
+    z: Callable[[float], np.ndarray] | MovingFeatures,
     u0: np.ndarray,
     times,
     reference: np.ndarray,
     linear: bool = False,
+    rtol: float = 1e-10,
+    method: str = "LSODA",
 ) -> dict[str, np.ndarray]:
     """Integrate d ln u / ds = -grad f_s(u), and the integrals that the lemmas bound; f_s = 2 L_s,
-    the mean logistic loss of <u, z_i(s)>, or <u, mean z(s)> where `linear`.
+    the mean logistic loss of <u, z_i(s)>, or <u, mean z(s)> where `linear`. V of moving features
+    follows dV / ds = -grad_V L, and z holds them at `times`.
     """
     m = len(u0)
+    V0 = z.V if isinstance(z, MovingFeatures) else np.zeros(0)
 
     def rates(s: float, state: np.ndarray) -> np.ndarray:
-        """The derivatives of ln u and of the four integrals."""
-        u, zs = np.exp(state[:m]), z(s)
+        """The derivatives of ln u, of the four integrals and of V."""
+        u = np.exp(state[:m])
+        zs, pull = z.at(state[m + 4 :]) if isinstance(z, MovingFeatures) else (z(s), None)
         if linear:
             c = zs.mean(0)
             return np.concatenate([-c, [c @ u, c @ reference, 0.0, 0.0]])
@@ -81,12 +107,17 @@ def run_mirror_flow(
         total = torch.tensor(math.log(max(losses.sum(), 1e-300)), dtype=torch.float64)
         psi = neg_log_expm1_exp(total).item()
         integrals = [2 * losses.mean(), -2 * log_expit(r).mean(), slopes.mean()]
-        return np.concatenate([2 * slopes @ zs / len(q), integrals, [expit(-psi) / len(q)]])
+        moved = pull(slopes[:, None] * u / len(q)) if pull else V0
+        return np.concatenate([2 * slopes @ zs / len(q), integrals, [expit(-psi) / len(q)], moved])
 
-    start, options = np.append(np.log(u0), np.zeros(4)), {"rtol": 1e-10, "atol": 1e-12}
-    y = solve_ivp(rates, (0, times[-1]), start, "LSODA", t_eval=times, **options).y
+    start = np.concatenate([np.log(u0), np.zeros(4), V0])
+    options = {"rtol": rtol, "atol": rtol / 100}
+    y = solve_ivp(rates, (0, times[-1]), start, method, t_eval=times, **options).y
     names = ("f_u", "f_reference", "G", "xi")
-    return {"u": np.exp(y[:m]).T} | dict(zip(names, y[m:], strict=True))
+    run = {"u": np.exp(y[:m]).T} | dict(zip(names, y[m : m + 4], strict=True))
+    if isinstance(z, MovingFeatures):
+        run |= {"V": y[m + 4 :].T, "z": np.stack([z.at(V)[0] for V in y[m + 4 :].T])}
+    return run
 
 
 def kl_divergence(v: np.ndarray, u: np.ndarray) -> np.ndarray:
