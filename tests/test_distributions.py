@@ -64,6 +64,17 @@ def test_teachers_margin():
     assert report.normalized_margin >= 0.5 / report.norm**2
 
 
+def test_parities_of_a_skewed_marginal():
+    """Corners come with their probabilities; those of probability 0 never."""
+    corners, labels = datasets.parity(3, 2)
+    marginal = np.array([0.5, 0.0, 0.25, 0.0, 0.125, 0.0, 0.125, 0.0])
+    X, y = datasets.parity(3, 2, 4000, seed=1, marginal=marginal)
+    which = (X[:, None] == corners).all(2).double()
+    assert torch.equal(y.double(), which @ labels.double())
+    assert np.abs(which.mean(0).numpy() - marginal).max() < 0.03
+    assert not which[:, marginal == 0].any()
+
+
 def test_alternating_needs_its_kinks():
     X, y = datasets.alternating(5)
     best = f1_max_margin(X, y)
@@ -78,6 +89,9 @@ def test_bad_input():
         lambda: datasets.hypercube(5, 1),
         lambda: datasets.parity(2, 3),
         lambda: datasets.parity(20, 3),
+        lambda: datasets.parity(20, 3, 5, marginal=[1.0]),
+        lambda: datasets.parity(2, 2, 5, marginal=[0.5, 0.5, 0.5, -0.5]),
+        lambda: datasets.parity(2, 2, marginal=[0.25] * 4),
         lambda: datasets.parity_margin(2, 3),
         lambda: datasets.teacher(5, 3, margin=-1.0),
         lambda: datasets.teacher(5, 1, units=1, margin=1e9),

@@ -112,7 +112,9 @@ BROKEN = [
     ("two-homogeneity/kl-facts", {"eighth": 1.0}, range(4)),
     ("two-homogeneity/parity-margin", {"factor": 1.0001}, [1]),
     ("two-homogeneity/parity-margin", {"exponent": 0.5}, [0]),
-    ("two-homogeneity/parity-error", {"samples": 400}, [0]),
+    ("two-homogeneity/parity-flow", {"share": 1.0}, [0]),
+    ("two-homogeneity/parity-error", {"samples": 16}, [0]),
+    ("two-homogeneity/parity-error", {"rate": 6.0}, [1]),
 ]
 
 
@@ -133,6 +135,7 @@ def test_every_claim_has_a_row_that_breaks_it():
     "lyu-li/smoothed-monotone",
     "two-homogeneity/early-margin",
     "two-homogeneity/parity-error",
+    "two-homogeneity/parity-flow",
     "wei/mass-growth",
     "wei/max-margin-path",
     "wei/net-beats-kernel",
@@ -165,6 +168,7 @@ def test_claims_hold(id):
     "two-homogeneity/margin-lower-bound",
     "two-homogeneity/mirror-equivalence factor1",
     "two-homogeneity/parity-error",
+    "two-homogeneity/parity-flow",
     "wei/bounds-hold",
     "wei/kernel-margin-bound slopes",
     "wei/l1-equivalence neurons",

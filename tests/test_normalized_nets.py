@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -15,6 +16,7 @@ from netmargin.papers.two_homogeneity import (
     mirror_flow,
 )
 from netmargin.papers.two_homogeneity._normalized_nets import layer_norm_features, rms_norm_features
+from netmargin.papers.two_homogeneity._parity_flow import flow_on_parity
 
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
@@ -58,6 +60,18 @@ def test_gradient_flow_is_mirror_flow(kind, time):
         a * b * torch.sign(net.a * net.b).detach() - u
     ) <= 1e-6 * torch.linalg.vector_norm(u)
     assert torch.linalg.vector_norm(u - net.a.detach() ** 2) > 1e-3 * torch.linalg.vector_norm(u)
+
+
+@pytest.mark.nightly
+def test_ten_sets_of_parities():
+    """Theorem 4.1: 60 samples in 12 dimensions, where no margin on all corners is above 0.051."""
+    corners = nm.datasets.parity(12, 2)
+    found = [
+        flow_on_parity(nm.datasets.parity(12, 2, 60, seed=seed), corners, seed=seed)
+        for seed in range(10)
+    ]
+    assert np.median([margin for margin, _ in found]) >= 0.035
+    assert np.median([wrong.mean() for _, wrong in found]) <= 0.01
 
 
 @pytest.mark.slow

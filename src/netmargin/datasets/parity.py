@@ -59,19 +59,20 @@ def parity(
     """
     d, k = check_sizes(d=(d, 1), k=(k, 1))
     seed = check_seed(seed)
-    every = n is None or marginal is not None
-    if k > d or (every and d > _MOST_LISTED):
+    listed = n is None or marginal is not None
+    if k > d or (listed and d > _MOST_LISTED) or (n is None and marginal is not None):
         raise ArgumentError(
-            f"parity needs k <= d, and n, without a marginal, for d > {_MOST_LISTED}, which has 2^d"
-            f" corners; got d = {d}, k = {k}, n = {n}"
+            "parity needs k <= d, n where there is a marginal, and for d >"
+            f" {_MOST_LISTED}, which has 2^d corners, n and no marginal; got d = {d}, k = {k},"
+            f" n = {n}"
         )
-    random = np.random.default_rng(seed)
-    if every:
-        signs = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=d))) if listed else np.empty(0)
+    if n is not None:
+        (count,), random = check_sizes(n=(n, 1)), np.random.default_rng(seed)
         if marginal is not None:
-            signs = random.choice(signs, check_sizes(n=(n, 1)), p=_check_marginal(marginal, d))
-    else:
-        signs = random.choice([-1.0, 1.0], (*check_sizes(n=(n, 1)), d))
+            signs = random.choice(signs, count, p=_check_marginal(marginal, d))
+        else:
+            signs = random.choice([-1.0, 1.0], (count, d))
     return as_pair(signs / math.sqrt(d), signs[:, :k].prod(1))
 
 

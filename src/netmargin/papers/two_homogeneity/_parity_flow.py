@@ -1,7 +1,6 @@
 """The flow of Theorem 4.1 on parities: nets (1) of normalized ReLUs, all of whose weights move."""
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ..wei_2018._separation import kernel_errors
