@@ -76,11 +76,12 @@ def test_quasi_margins_are_the_normalized_ones_where_exponents_are_equal(bias):
 
 def test_quasi_norms_beyond_float64():
     """||theta|| = 1e200, exponents 1e-3 and 1: a* = 200 log(10) * 1000, the other unseen."""
-    a = solve_for_unit_norm(np.array([1e-3, 1.0]), np.array([1e300, 4.0]))
+    a = solve_for_unit_norm([(1e-3, 1e300), (1.0, 4.0)])
     assert a == pytest.approx(150 * math.log(10) / 1e-3, rel=1e-13)
     for exponents, squares in (([0.3, 0.7, 1], [2, 1e-8, 5]), ([1, 1], [1e-300, 1e-300])):
-        a = solve_for_unit_norm(np.array(exponents, dtype=float), np.array(squares, dtype=float))
-        total = sum(math.exp(-2 * a * k) * s for k, s in zip(exponents, squares, strict=True))
+        groups = list(zip(exponents, squares, strict=True))
+        a = solve_for_unit_norm(groups)
+        total = sum(math.exp(-2 * a * k) * s for k, s in groups)
         assert total == pytest.approx(1, rel=1e-12)
 
 

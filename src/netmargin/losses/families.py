@@ -144,6 +144,8 @@ class Logistic(_OddPower):
     def log_slope(self, q: Tensor) -> Tensor:
         """Return log(-l'(q)) = log(power q^{power-1}) - log(1 + e^{q^power}), elementwise."""
         # With h = q^power, -l'(q) = h'(q) / (1 + e^h): a closed form, from which f' above follows.
+        if self.power == 1:
+            return -logspace.softplus(q)
         return torch.log(self._power_prime(q)) - logspace.softplus(q**self.power)
 
     def _log_slope_difference(self, smallest: Tensor, difference: Tensor) -> Tensor:

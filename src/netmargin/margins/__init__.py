@@ -4,7 +4,7 @@ from ..core.public import guard
 from .compare import compare
 from .comparison import Comparison, Difference
 from .input_margins import InputMargins, input_margins
-from .measurement import make_report as make_report, measure
+from .measurement import make_report as make_report, measure, measure_margins as measure_margins
 
 # For the other packages, and not public: what a report of margins is made of.
 from .near_answers import Groups as Groups

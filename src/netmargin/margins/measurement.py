@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +11,18 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.arguments import check_choice, check_count, check_flag, check_instance
+from ..core.memory import advise_on_memory
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss, as_loss
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames
-from ..nets.model import scores as score
+from ..nets.model import in_mode, scores as score
 from .boundaries import Boundaries, differentiable_scores, find_boundaries
 from .input_margins import InputMargins
 from .near_answers import Groups, NearAnswers
 from .normalization import measure_norms, normalizing_homogeneity
-from .of_outputs import best_others
+from .of_outputs import best_others, margins, require_finite_margins
 from .report import MarginReport
 from .scored_batches import ScoredBatch, pass_over
 from .spectral import read_chain
@@ -160,8 +161,7 @@ def measure(
     )
     *found, log_losses, boundaries = zip(*parts, strict=True)
     q, classes, others = map(torch.cat, found)
-    # Sums of losses as logs: deep in training a loss is far below the least float64.
-    log_loss = functools.reduce(logspace.log_add, log_losses, -math.inf)
+    log_loss = _add_losses(log_losses)
     warning = doubt.text
     if input_margins is True:
         input_margins = InputMargins.joined(boundaries, q, classes, warning)
@@ -175,8 +175,11 @@ def measure(
     if input_margins:
         own = names.names or input_margins.class_names
         input_margins = replace(input_margins, class_names=own)
+    chain, note = read_chain(model)
     return replace(
         report,
+        reasons=report.reasons | {"bartlett": note},
+        _chain=chain,
         labels=classes,
         input_margins=input_margins or None,
         class_names=names.names,
@@ -185,6 +188,31 @@ def measure(
         others=others,
         near_accuracy=nearly.share(classes, others, q > 0) if nearly else None,
     )
+
+
+def measure_margins(
+    model: nn.Module, given: Iterable[tuple[Any, Tensor]], loss: Loss
+) -> tuple[Tensor, float]:
+    """Margins (N,) on the CPU and the log-loss, as of `measure`, which has taken the net before.
+
+    Of `given` batches the inputs are where the net is, and the labels are encoded.
+    """
+    found, log_losses, measured = [], [], 0
+    with in_mode(model, training=False), torch.no_grad():
+        for x, y in given:
+            with advise_on_memory(len(x)):
+                outputs = score(model, x)
+                hard, soft = margins(outputs, targets := y.to(outputs.device))
+                require_finite_margins(soft, outputs, targets, measured=measured)
+                found.append(hard.cpu())
+                log_losses.append(_sum_losses(loss, soft))
+            measured += len(hard)
+    return torch.cat(found), _add_losses(log_losses)
+
+
+def _add_losses(log_losses: Iterable[float]) -> float:
+    """The log of a sum from logs of its parts: deep in training a loss is no float64."""
+    return functools.reduce(logspace.log_add, log_losses, -math.inf)
 
 
 def _sum_losses(loss: Loss, soft: Tensor) -> float:
@@ -201,8 +229,8 @@ def _sum_losses(loss: Loss, soft: Tensor) -> float:
 def make_report(
     model: nn.Module, analysis: Homogeneity, loss: Loss, q: Tensor, log_loss: float
 ) -> MarginReport:
-    """The report, without labels and input margins, of a net whose margins q (N,) are known."""
-    norms, (chain, note) = measure_norms(model, analysis), read_chain(model)
+    """The report that a row of a history is made of, of a net whose margins q (N,) are known."""
+    norms = measure_norms(model, analysis)
     return MarginReport(
         q,
         log_loss,
@@ -210,6 +238,5 @@ def make_report(
         norms.total,
         loss,
         norms.logs,
-        norms.reasons | {"bartlett": note},
-        _chain=chain,
+        norms.reasons,
     )

@@ -1,9 +1,8 @@
 """The norm of quasi-homogeneous margins: the way of a net to the unit sphere along its scaling."""
 
+import math
+import sys
 from collections.abc import Mapping
-
-import numpy as np
-from scipy.special import logsumexp
 
 from ..homogeneity import Homogeneity
 
@@ -22,21 +21,22 @@ def log_quasi_norm(
     groups = [(float(k), squares[name]) for name, k in exponents.items() if k and squares[name]]
     if not groups:
         return None, "all parameters that the scores grow with are zero"
-    return solve_for_unit_norm(*np.array(groups).T), ""
+    return solve_for_unit_norm(groups), ""
 
 
-def solve_for_unit_norm(exponents: np.ndarray, squares: np.ndarray) -> float:
-    """Solve sum_g e^{-2 a exponent_g} square_g = 1 for a, all numbers positive, in log space."""
-    logs = np.log(squares)
+def solve_for_unit_norm(groups: list[tuple[float, float]]) -> float:
+    """Solve sum_g e^{-2 a k} square = 1 for a, of pairs (k, square) above 0, in log space."""
+    logs = [(k, math.log(square)) for k, square in groups]
     # The log of the sum is convex and falls, and is at least 0 here, where one term is 1: Newton's
     # method rises to the solution without passing it.
-    a = float((logs / (2 * exponents)).max())
+    a = max(log / (2 * k) for k, log in logs)
     for _ in range(_MOST_STEPS):
-        terms = logs - 2 * a * exponents
-        value = float(logsumexp(terms))
-        slope = -2 * float(np.exp(terms - value) @ exponents)
-        step = -value / slope
+        largest = max(log - 2 * a * k for k, log in logs)
+        terms = [(k, math.exp(log - 2 * a * k - largest)) for k, log in logs]
+        total = math.fsum(term for _, term in terms)
+        slope = -2 * math.fsum(k * term for k, term in terms) / total
+        step = -(largest + math.log(total)) / slope
         a += step
-        if step <= 2 * np.finfo(float).eps * abs(a):
+        if step <= 2 * sys.float_info.epsilon * abs(a):
             break
     return a

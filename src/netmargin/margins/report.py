@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -120,7 +121,7 @@ class MarginReport(Record):
         """The number of samples that were measured."""
         return len(self.q)
 
-    @property
+    @cached_property
     def q_min(self) -> float:
         """The smallest margin; positive exactly when every sample is classified correctly."""
         return self.q.min().item()
@@ -260,6 +261,11 @@ class MarginReport(Record):
     def __copy__(self) -> "MarginReport":
         return replace(self)  # not by `__getstate__`, which takes long
 
+    @cached_property
+    def _whole_smoothed(self) -> float:
+        """The smoothed margin, not normalized."""
+        return self.loss.inverse_link(self.log_loss)
+
     def _row(self, name: str) -> Margin:
         """One row of the table `margins`."""
         if name in ("input", "relative input"):
@@ -270,7 +276,7 @@ class MarginReport(Record):
         log_norm, value, smoothed = self.log_norms.get(name), None, None
         if log_norm is not None:
             value = logspace.scaled_ratio(self.q_min, log_norm)
-            smoothed = logspace.scaled_ratio(self.loss.inverse_link(self.log_loss), log_norm)
+            smoothed = logspace.scaled_ratio(self._whole_smoothed, log_norm)
         note, rest = self.reasons.get(name, ""), (self.labels, self.q, log_norm or 0.0)
         return Margin(name, FORMULAS[name], value, smoothed, note, *rest, self.class_names)
 

@@ -148,18 +148,29 @@ def batches(
 
     Both may be views of the caller's data. An iterable keeps its own batches and order.
     """
-    batch_size = check_count("batch_size", batch_size)
-    device, dtype = device_and_dtype(model)
+    size = check_count("batch_size", batch_size)
+    return batches_on(device_and_dtype(model), data, size, model, shuffle=shuffle)
+
+
+def batches_on(
+    place: tuple[torch.device, torch.dtype],
+    data: Arrays | Iterable,
+    batch_size: int,
+    model: nn.Module,
+    *,
+    shuffle: bool = False,
+) -> Iterator[tuple[Any, Tensor]]:
+    """The batches of `batches`, for a model whose device and type are known to be `place`."""
     if not isinstance(data, Arrays):
         for x, y in _read_batches(data):
-            yield _move_to(simplify(model, x), device, dtype), y
+            yield _move_to(simplify(model, x), *place), y
         return
     order = torch.randperm(len(data), device="cpu") if shuffle else None
     for start in range(0, len(data), batch_size):
         rows: Any = slice(start, start + batch_size)
         if order is not None:
             rows = order[rows].to(data.X.device)
-        yield _move_to(data.X[rows], device, dtype), data.y[rows]
+        yield _move_to(data.X[rows], *place), data.y[rows]
 
 
 def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.devices import where_float64_is
 from ..core.logspace import as_float64, log_mean, scaled_ratio
 from ..losses import Loss
 from ..margins import margins, score_gaps, soft_margins
 from ..nets.model import scores
+from ..nets.whole_tensors import euclidean_norm
 
 
 def descend(
@@ -26,9 +26,9 @@ def descend(
     shrinkage: float = 1.0,
 ) -> None:
     """Take one step on the relative loss of a batch, from `shrinkage` times the parameters."""
-    _differentiate(model, x, y, loss, log_scale)
+    _, parameters = _differentiate(model, x, y, loss, log_scale)
     with torch.no_grad():
-        for parameter in model.parameters():
+        for parameter in parameters:
             if parameter.grad is not None:
                 if shrinkage != 1.0:
                     parameter.mul_(shrinkage)
@@ -36,28 +36,29 @@ def descend(
                     parameter.sub_(parameter.grad, alpha=rate)
                 else:  # torch refuses such an alpha; the product may be finite all the same
                     parameter.sub_(parameter.grad * rate)
+                parameter.grad = None
 
 
 def relative_loss_and_slope(
     model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float
 ) -> tuple[float, float]:
     """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it."""
-    outputs = _differentiate(model, x, y, loss, log_scale)
-    square = math.fsum(
-        torch.linalg.vector_norm(where_float64_is(p.grad), dtype=torch.float64).item() ** 2
-        for p in model.parameters()
-        if p.grad is not None
-    )
+    outputs, parameters = _differentiate(model, x, y, loss, log_scale)
+    square = math.fsum(euclidean_norm(p.grad) ** 2 for p in parameters if p.grad is not None)
+    model.zero_grad()
     log_sum = loss.log_sum(margins(outputs.detach(), y.to(outputs.device))[1])
     return scaled_ratio(1.0, log_scale - log_mean(log_sum, len(x))), square
 
 
-def _differentiate(model: nn.Module, x: Any, y: Tensor, loss: Loss, log_scale: float) -> Tensor:
-    """Give the parameters the gradients of the relative loss of a batch, and return its scores."""
-    model.zero_grad()
-    outputs = scores(model, x)
+def _differentiate(
+    model: nn.Module, x: Any, y: Tensor, loss: Loss, log_scale: float
+) -> tuple[Tensor, list[nn.Parameter]]:
+    """The scores of a batch, and all parameters, with the gradients of its relative loss."""
+    outputs, parameters = scores(model, x), list(model.parameters())
+    for parameter in parameters:
+        parameter.grad = None
     outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
-    return outputs
+    return outputs, parameters
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:

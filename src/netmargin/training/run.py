@@ -1,14 +1,14 @@
 """The state of a training run between epochs, and how one epoch changes it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.caller import warn_caller
@@ -17,21 +17,24 @@ from ..core.memory import advise_on_memory
 from ..errors import DataError, DivergenceError, NonFiniteOutputError, OutOfMemoryError
 from ..homogeneity import Homogeneity, analyse
 from ..losses import Loss
-from ..margins import MarginReport, measure
+from ..margins import make_report, measure, measure_margins
 from ..nets.arrays import Arrays
 from ..nets.counted_weights import require_trained_weights
-from ..nets.data import batches
+from ..nets.data import batches, batches_on
 from ..nets.forward_faults import find_faults
 from ..nets.labels import Labels
-from ..nets.model import in_mode, require_differentiable
+from ..nets.model import device_and_dtype, in_mode, require_differentiable
 from ..nets.named_scores import settle_scores
 from ..nets.row_order import in_order
+from ..nets.whole_tensors import are_finite
 from .history import History
 from .learning_rate import LearningRate
-from .module_state import copy_state, put_state, restore_state, tensors_of
+from .module_state import copy_state, put_state, restore_state
 from .randomness import Randomness
 from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
+
+Found = TypeVar("Found")
 
 _MEASURED_AT_ONCE = 200
 """Samples per pass when margins are measured, as many as `measure` takes by default."""
@@ -74,7 +77,9 @@ class Run:
             require_trained_weights(self.model, "nothing to train")
             self.outputs = require_differentiable(self.model, first)
             self.homogeneity = analyse_and_warn(self.model, first)
-        _check_classes(self.data, self.outputs)
+        self.place = device_and_dtype(self.model)
+        if isinstance(self.data, Arrays):
+            self.data = self.measured = _encode_labels(self.data, self.outputs)
         if saved is None:
             self._begin_anew()
             return
@@ -89,10 +94,18 @@ class Run:
         self.kept = self._copy_state()
 
     def _begin_anew(self) -> None:
-        report = self._measure()
+        report = self._measure_by(
+            lambda size: measure(
+                settle_scores(self.model),
+                self.measured,
+                loss=self.loss,
+                homogeneity=self.homogeneity,
+                batch_size=size,
+            )
+        )
         if report.saturated:
             warn_caller(report.warning)
-        # `_measure` has read the data once: what has changed since changes from pass to pass.
+        # `measure` has read the data once: what has changed since changes from pass to pass.
         if self.files:
             self.randomness.warn_of_unrestored()
             self.files.history.begin([])
@@ -100,7 +113,7 @@ class Run:
         self.log_scale = initial_log_scale(self.loss, self.log_loss, max(self.outputs, 2))
         if report.log_loss < self.loss.log_threshold:  # the loss proves separation
             self.lr.begin(self.log_loss, self._find_polyak_step)
-        self._keep(report, attempts=0, rate=None)
+        self._keep(report.q, report.log_loss, attempts=0, rate=None)
         self.save(now=True)
 
     def epoch(self, show) -> None:
@@ -111,11 +124,11 @@ class Run:
             show(attempts)
             rate = self.lr.relative_rate(self.log_scale)
             self._step_through_batches(rate)
-            report = self._measure_or_none()
+            found = self._measure_or_none()
             # An infinite loss lets a rule refuse the epoch like any other that went too far.
-            after = math.inf if report is None else logspace.log_mean(report.log_loss, report.n)
+            after = math.inf if found is None else logspace.log_mean(found[1], len(found[0]))
             accepted = self.lr.accept(self.log_loss, after)
-            if accepted and report is not None:
+            if accepted and found is not None:
                 break
             self.undo()
             if accepted:
@@ -133,7 +146,7 @@ class Run:
                 return
         # The next epoch's steps are relative to the loss that this one reached.
         self.log_scale = self.log_loss = after
-        self._keep(report, attempts=attempts, rate=rate)
+        self._keep(*found, attempts=attempts, rate=rate)
         self.save()
 
     def undo(self) -> None:
@@ -171,28 +184,26 @@ class Run:
 
     def _call_on_batches(self, function: Callable, *, shuffle: bool) -> list:
         """What a function that differentiates returns on each batch."""
-        labels, found = Labels(self.outputs), []
-        for x, y in batches(self.data, self.batch_size, self.model, shuffle=shuffle):
+        found = []
+        for x, y in self._batches(self.data, self.batch_size, shuffle=shuffle):
             with advise_on_memory(len(x)):
-                y = labels.encode(y)
                 found.append(function(self.model, x, y, loss=self.loss, log_scale=self.log_scale))
             self.gradient_samples += len(x)
-        self.model.zero_grad()
         return found
 
-    def _measure(self) -> MarginReport:
-        """Margins and loss of the whole training set."""
+    def _batches(self, data: Any, size: int, *, shuffle: bool = False) -> Iterator:
+        """Batches of inputs where the net is, and encoded labels; nothing is checked twice."""
+        labels = Labels(self.outputs)
+        for x, y in batches_on(self.place, data, size, self.model, shuffle=shuffle):
+            yield x, y if isinstance(data, Arrays) else labels.encode(y)
+
+    def _measure_by(self, work: Callable[[int], Found]) -> Found:
+        """What `work` finds in a pass over all samples, given how many it may take at once."""
         # Where memory does not suffice for so many samples at once, half as many are tried, down to
         # the batch size of training: a step takes more memory than a measurement.
         while True:
             try:
-                return measure(
-                    settle_scores(self.model),
-                    self.measured,
-                    loss=self.loss,
-                    homogeneity=self.homogeneity,
-                    batch_size=self.measured_at_once,
-                )
+                return work(self.measured_at_once)
             except OutOfMemoryError:
                 own_batches = not isinstance(self.data, Arrays)
                 if own_batches or self.measured_at_once <= self.batch_size:
@@ -200,16 +211,20 @@ class Run:
             # After the handler, whose exception still held the memory of the pass.
             self.measured_at_once = max(self.measured_at_once // 2, self.batch_size)
 
-    def _measure_or_none(self) -> MarginReport | None:
-        """Margins and loss, or None where parameters or outputs are not finite."""
-        if not all(bool(torch.isfinite(t).all()) for t in tensors_of(self.model).values()):
+    def _measure_or_none(self) -> tuple[Tensor, float] | None:
+        """Margins and log-loss, or None where parameters or outputs are not finite."""
+        if not all(map(are_finite, chain(self.model.parameters(), self.model.buffers()))):
             return None
         try:
-            return self._measure()
+            return self._measure_by(
+                lambda size: measure_margins(
+                    self.model, self._batches(self.measured, size), self.loss
+                )
+            )
         except NonFiniteOutputError:
             return None
 
-    def _keep(self, report: MarginReport, *, attempts: int, rate: float | None) -> None:
+    def _keep(self, q: Tensor, log_loss: float, *, attempts: int, rate: float | None) -> None:
         """Accept an epoch: write its row, and remember everything that a resumed run needs."""
         head = {
             "epoch": len(self.history),
@@ -217,11 +232,12 @@ class Run:
             "gradient_samples": self.gradient_samples,
             "relative_rate": rate,
         }
+        report = make_report(self.model, self.homogeneity, self.loss, q, log_loss)
         self.history.rows.append(head | report.to_dict())
         # On disk first: a checkpoint must not refer to a row that a crash could still lose. An
         # interruption in between finds `kept` as it was, and `rewind` cuts the rest.
         if self.files:
-            self.files.history.append(self.history.rows[-1], report.q)
+            self.files.history.append(self.history.rows[-1], q)
         self.kept = self._copy_state()
 
     def _copy_state(self) -> dict:
@@ -233,7 +249,7 @@ class Run:
             "log_scale": self.log_scale,
             "log_loss": self.log_loss,
             "gradient_samples": self.gradient_samples,
-            "random": self.randomness.state(),
+            "random": self.files and self.randomness.state(),  # which a file alone needs
         }
 
 
@@ -245,13 +261,12 @@ def analyse_and_warn(model: nn.Module, x: Any) -> Homogeneity:
     return replace(analyse(model, x), warning=faults)
 
 
-def _check_classes(data, outputs: int) -> None:
-    """Raise DataError where all labels are the same; batches are not read for that."""
-    if not isinstance(data, Arrays):
-        return
-    found = torch.unique(Labels(outputs).encode(data.y))
-    if len(found) == 1:
+def _encode_labels(data: Arrays, outputs: int) -> Arrays:
+    """The data with labels as the loss takes them. Raises DataError where all are the same."""
+    y = Labels(outputs).encode(data.y)
+    if bool((y == y[0]).all()):
         raise DataError(
             f"All {len(data)} labels are {data.y[0].item()}: every net that always says so is"
             " right, and no margin is at stake. Train on samples of at least two classes."
         )
+    return replace(data, y=y)
