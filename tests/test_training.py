@@ -459,6 +459,27 @@ def test_a_stalled_run_says_so():
     assert history.rows[-1]["log_loss"] == pytest.approx(math.log(2 * math.log(2)))
 
 
+class Steep(nn.Module):
+    """Scores (w . x)^13 and 0: those of float32 overflow long before the weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor([0.5, 0.5]))
+
+    def forward(self, x):
+        return torch.stack([(x @ self.w) ** 13, torch.zeros(len(x))], 1)
+
+
+def test_scores_that_overflow_to_minus_infinity_are_no_classes_that_are_not_offered():
+    """Where a step went too far the label's score can be -inf, and all others finite."""
+    X, y = torch.tensor([[1.0, 0.0], [0.5, 0.0]]), [1, 0]  # the step for the first one turns w
+    with pytest.raises(nm.DivergenceError, match="put back"):
+        nm.train(model := Steep(), (X, y), until=nm.Epochs(1), lr=nm.ConstantLR(1e8))
+    assert model.w.tolist() == [0.5, 0.5]
+    with pytest.raises(nm.ClassNotOfferedError, match="sample 0 is 0"):
+        nm.measure(Steep(), (-1e4 * X, [0, 1]))
+
+
 def test_divergence_puts_the_model_back(digits):
     model = fresh(power=3).float()
     before = copy.deepcopy(model.state_dict())

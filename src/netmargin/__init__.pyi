@@ -27,6 +27,7 @@ from .core.saved_records import load as load
 from .errors import (
     ArgumentError as ArgumentError,
     CheckpointError as CheckpointError,
+    ClassNotOfferedError as ClassNotOfferedError,
     DataError as DataError,
     DivergenceError as DivergenceError,
     Interrupted as Interrupted,

@@ -69,3 +69,7 @@ class Interrupted(KeyboardInterrupt):
 
 class NonFiniteOutputError(ModelError):
     """The model's outputs, or the loss of them, are NaN or infinite on finite inputs."""
+
+
+class ClassNotOfferedError(DataError, NonFiniteOutputError):
+    """The score of a sample's label, or of all its rivals, is minus infinity."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
-from ..errors import DataError, NonFiniteOutputError
+from ..errors import ClassNotOfferedError, NonFiniteOutputError
 from ..nets.whole_tensors import are_finite
 
 
@@ -54,8 +54,8 @@ def best_others(outputs: Tensor, y: Tensor) -> Tensor:
 def require_finite_margins(soft: Tensor, outputs: Tensor, y: Tensor, *, measured: int) -> None:
     """Raise NonFiniteOutputError for the first soft margin of a batch that is NaN or infinite.
 
-    DataError where that is because the label, or every class but it, has the score -infinity: such
-    classes are not offered. `measured` counts the samples before this batch, for the message.
+    ClassNotOfferedError where the score of the label, or of every class but it, is -infinity.
+    `measured` counts the samples before this batch, for the message.
     """
     if are_finite(soft):
         return
@@ -63,12 +63,12 @@ def require_finite_margins(soft: Tensor, outputs: Tensor, y: Tensor, *, measured
     sample, offered = f"sample {measured + row}", outputs[row] > -math.inf
     if outputs.shape[1] > 1 and not bool((outputs[row].isnan() | (outputs[row] == math.inf)).any()):
         if not offered[y[row]]:
-            raise DataError(
+            raise ClassNotOfferedError(
                 f"The label of {sample} is {int(y[row])}, a class that the model does not offer it:"
                 " its score is minus infinity. Leave such samples out, or recode them."
             )
         if offered.sum() == 1:
-            raise DataError(
+            raise ClassNotOfferedError(
                 f"The model offers {sample} one class alone, and no rival: all other scores are"
                 " minus infinity. Leave such samples out."
             )
