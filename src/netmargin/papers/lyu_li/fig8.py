@@ -126,8 +126,10 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
         sentence = f"{_WORDS[split]} set: {between}: {words}"
         checks.append(Check(sentence, bool(share[last] > share["model-1"])))
         of_split = (row for row in rows if row["split"] == split)
-        radius = {row["model"]: np.median(radii(row, "by_paper")) for row in of_split}
-        order = " < ".join(sorted(names := [f"model-{k}" for k in range(1, 6)], key=radius.get))
+        radius = {row["model"]: float(np.median(radii(row, "by_paper"))) for row in of_split}
+        order = " < ".join(
+            sorted(names := [f"model-{k}" for k in range(1, 6)], key=radius.__getitem__)
+        )
         medians = ", ".join(f"{radius[name]:.3g}" for name in names)
         checks.append(
             Check(
