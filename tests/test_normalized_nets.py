@@ -5,18 +5,23 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from torch import nn
 
 import netmargin as nm
+from netmargin.papers.ledger.directions import matrix_game
 from netmargin.papers.two_homogeneity import (
     AttentionFeatures,
     NormalizedNet,
     NormalizedReLU,
     early_margin,
     mirror_flow,
+    spread_measure,
 )
+from netmargin.papers.two_homogeneity._measures import least_divergence
 from netmargin.papers.two_homogeneity._normalized_nets import layer_norm_features, rms_norm_features
 from netmargin.papers.two_homogeneity._parity_flow import flow_on_parity
+from netmargin.solvers import f1_max_margin
 
 INNER = {
     "normalized ReLU": lambda: NormalizedReLU(4, 30),
@@ -83,11 +88,8 @@ def test_early_margin():
     flow = nm.gradient_flow(net, data, time=1e5, levels=[-0.5, -1, -2])
     promised = early_margin(net, data, time=n * 1e5, states=[*flow.states.values(), flow.final])
     z = data[1].numpy()[:, None] * (net.features(x) * torch.sign(net.a * net.b)).detach().numpy()
-    assert (
-        promised.gamma
-        == pytest.approx((z @ promised.p).min(), rel=1e-9)
-        == pytest.approx(promised.proved, rel=1e-6)
-    )
+    assert promised.gamma == pytest.approx((z @ promised.p).min(), rel=1e-9)
+    assert 0.5 * promised.proved < promised.gamma < promised.proved
     assert not promised.applies
     assert promised.gamma / 2 <= promised.kept < promised.gamma
     assert 0 < promised.guarantee <= flow.rows[-1]["partial_normalized_margin"]
@@ -98,6 +100,48 @@ def test_early_margin():
     assert (still.kept, still.R, still.guarantee) == pytest.approx(
         (promised.gamma, promised.R, promised.guarantee)
     )
+    # A vertex of the game has the largest margin, but is far from the start.
+    vertex = early_margin(net, data, time=n * 1e5, p=matrix_game(z)[0])
+    assert vertex.gamma == pytest.approx(vertex.proved, rel=1e-6)
+    assert vertex.guarantee < promised.guarantee
+    assert vertex.drift > promised.drift
+
+
+def test_least_divergence_against_a_solver():
+    """And what is asked for is met, with weights u of any sum."""
+    random = np.random.default_rng(0)
+    z, u = random.normal(size=(3, 6)) + 0.8, random.exponential(size=6)
+    margin = 0.9 * matrix_game(z)[1]
+    p = least_divergence(z, u, margin)
+    divergence = lambda p: (p * np.log(p / u)).sum()  # noqa: E731
+    rules = [
+        {"type": "ineq", "fun": lambda p: z @ p - margin},
+        {"type": "eq", "fun": lambda p: p.sum() - 1},
+    ]
+    bounds = [(1e-9, 1)] * 6
+    found = minimize(
+        divergence, np.full(6, 1 / 6), bounds=bounds, constraints=rules, method="SLSQP"
+    )
+    assert (z @ p).min() >= margin - 1e-4
+    assert divergence(p) == pytest.approx(found.fun, abs=1e-4)
+
+
+def test_the_measure_of_lemma_b1():
+    """Each neuron of the best net gives its weight to the features near it, of its sign."""
+    x = torch.eye(2, dtype=torch.float64)
+    net = NormalizedNet(NormalizedReLU(2, 400, seed=1), 400, seed=2)
+    p = spread_measure(net, (x, torch.tensor([1, -1])))
+    v, beta = net.inner.v.detach().numpy(), torch.sign(net.a * net.b).detach().numpy()
+    gamma = 2 * f1_max_margin(x, [1, -1], bias=False).margin
+    assert p.sum() == pytest.approx(1)
+    assert (beta[:, None] * v @ [1.0, -1.0])[p > 0].min() > 0.5
+    assert np.linalg.norm(v[p > 0][:, None] - v[p > 0], axis=2).max() > gamma / 2  # two groups
+    z = np.array([1, -1])[:, None] * beta * np.maximum(x.numpy() @ v.T, 0)
+    assert (z @ p).min() >= gamma / 2
+    given, found = (early_margin(net, (x, torch.tensor([1, -1])), time=1e5, p=q) for q in (p, None))
+    assert 0 < given.guarantee <= found.guarantee
+    with pytest.raises(nm.DataError, match=r"no feature near.*m >="):
+        spread_measure(NormalizedNet(NormalizedReLU(2, 2), 2), (x, torch.tensor([1, -1])))
 
 
 class _Fixed(nn.Module):
@@ -122,6 +166,25 @@ def test_constants_of_normalized_relus():
     products = torch.einsum("ijd,rjd->irj", gradients, gradients).abs()
     assert pytest.approx(products.max().item(), rel=1e-12) == found.C_1
     assert found.C_2 == 0.0
+    # Rows of their own, and one parameter that two of the features share.
+    for share in (False, True):
+        inner = _Chained(60, share=share)
+        found = early_margin(NormalizedNet(inner, 60, seed=2), (x, y), time=1e3)
+        assert (found.C_2 > 0) is share
+
+
+class _Chained(nn.Module):
+    """Features tanh(v_j x), of which the last may also move with v_0."""
+
+    def __init__(self, width: int, *, share: bool):
+        super().__init__()
+        self.v = nn.Parameter(torch.linspace(-1, 1, 4 * width, dtype=torch.float64).view(width, 4))
+        self._share = share
+
+    def forward(self, x):
+        turned = torch.tanh(x @ self.v.T)
+        added = torch.nn.functional.pad(turned[:, :1], (turned.shape[1] - 1, 0))
+        return turned + added if self._share else turned
 
 
 @pytest.mark.slow
@@ -166,5 +229,10 @@ def test_bad_input():
         NormalizedNet(NormalizedReLU(4, 5), 3).features(data[0])
     with pytest.raises(nm.DataError, match="do not separate"):
         early_margin(NormalizedNet(NormalizedReLU(4, 1), 1), data, time=10.0)
+    for p in ([1.0], np.full(30, 1 / 29), [-1.0, 2.0, *[0.0] * 28]):
+        with pytest.raises(nm.ArgumentError, match="probabilities of the 30 features"):
+            early_margin(whole, data, time=10.0, p=p)
+    with pytest.raises(nm.ModelError, match="Lemma B.1"):
+        spread_measure(make("LayerNorm")[0], data)
     with pytest.raises(nm.ArgumentError, match="time"):
         early_margin(make("normalized ReLU")[0], data, time=0.01)

@@ -164,7 +164,7 @@ def test_every_step_of_the_early_margin(time):
     """u_bar = log(t n) / (gamma / 2) p and its divergence, in 30 digits, step by step."""
     z = np.tile([[1.0, -0.2], [-0.2, 0.9]], (4, 1))
     u, n = [0.3, 0.2], 8
-    found = early_margin(*frozen(z, u), time=time)
+    found = early_margin(*frozen(z, u), time=time, p=np.array([1.1, 1.2]) / 2.3)
     with mpmath.workdps(30):
         total = mpf(
             "2.3"

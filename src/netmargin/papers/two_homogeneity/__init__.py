@@ -2,6 +2,7 @@
 
 from ._early_margin import EarlyMargin, early_margin
 from ._fast_rate import fast_rate_bound
+from ._measures import spread_measure
 from ._normalized_nets import AttentionFeatures, NormalizedNet, NormalizedReLU, mirror_flow
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "early_margin",
     "fast_rate_bound",
     "mirror_flow",
+    "spread_measure",
 ]
