@@ -32,9 +32,9 @@ class SmoothnessBounds(Record):
     Examples
     --------
     >>> import netmargin as nm
-    >>> bounds = nm.flow.SmoothnessBounds.two_layer([[1.0, 0.0]], power=2)
-    >>> round(bounds.value, 6), round(bounds.gradient, 6), bounds.hessian
-    (0.3849, 1.154701, 4.0)
+    >>> bounds = nm.flow.SmoothnessBounds.of_layers([[1.0, 0.0]], power=2)
+    >>> round(bounds.value, 6), round(bounds.gradient, 6), round(bounds.hessian, 6)
+    (0.3849, 1.154701, 2.309401)
     """
 
     value: float
@@ -42,42 +42,45 @@ class SmoothnessBounds(Record):
     hessian: float
 
     @classmethod
-    def two_layer(cls, X, power: int) -> "SmoothnessBounds":
-        """Compute the bounds of f(x) = sum_j a_j sigma(w_j . x), without biases.
+    def of_layers(cls, X, power: int, layers: int = 2) -> "SmoothnessBounds":
+        """Compute the bounds of a net f(x) = W_m s(.. s(W_1 x)) with one output, without biases.
 
         Parameters
         ----------
         X : array_like of shape (n, d)
-            The inputs.
+            The inputs; a bias of the first layer is the weight of an input that is always 1.
         power : int
-            p >= 2, where sigma(z) = z^p or max(z, 0)^p.
+            p >= 1, where s(z) = z^p or max(z, 0)^p. The Hessian's bound holds where the net is
+            twice differentiable: not at the kinks of ReLUs, p = 1.
+        layers : int, default 2
+            The number m of weight matrices, at least 1.
 
         Returns
         -------
         SmoothnessBounds
-            Bounds that hold for every number of neurons.
+            Bounds that hold for all widths, and are attained along one path of neurons.
 
         Raises
         ------
         ArgumentError
-            `power` is no whole number of at least 2, from which second derivatives are continuous.
+            `power` or `layers` is no whole number of at least 1.
         DataError
             The inputs are no matrix of finite numbers.
 
         """
-        # All three are sums over neurons of terms of degree p + 1, 2 p and p - 1 in |a_j|, |w_j|,
-        # so one neuron attains the largest values.
-        power = check_count("power", power, at_least=2)
+        # |s(z)| <= |z|^p, and likewise for derivatives of s, so the margin, its derivatives and its
+        # second derivatives by the layers are at most those of F(r) = |x|^{k_1} r_1^{k_1} .. r_m,
+        # k_i = p^{m - i}, at the layers' Frobenius norms r. On the sphere F is largest at r_i^2 =
+        # k_i / L. A form of degree L has B_1 = L B_0 and B_2 = L (L - 1) B_0 (Banach 1938).
+        power, layers = check_count("power", power), check_count("layers", layers)
         X = as_inputs(X).double().cpu().numpy()
         if X.ndim != 2:
             raise DataError(f"X must have shape (n, d), one row per sample; got {X.shape}")
-        size = float(np.linalg.norm(X, axis=1).max()) ** power
-        p = power / (power + 1)
-        return cls(
-            size * (1 - p) ** 0.5 * p ** (power / 2),
-            size * power**0.5 * p ** ((power - 1) / 2),
-            size * power**2,
-        )
+        k = float(power) ** np.arange(layers)[::-1]
+        L = float(k.sum())
+        size = float(np.linalg.norm(X, axis=1).max()) ** k[0]
+        value = float(size * np.exp(k @ np.log(k / L) / 2))
+        return cls(value, L * value, L * (L - 1) * value)
 
 
 class TheoryRate:
@@ -108,7 +111,7 @@ class TheoryRate:
     Examples
     --------
     >>> import netmargin as nm
-    >>> bounds = nm.flow.SmoothnessBounds.two_layer([[1.0, 0.0]], power=2)
+    >>> bounds = nm.flow.SmoothnessBounds.of_layers([[1.0, 0.0]], power=2)
     >>> rate = nm.flow.TheoryRate(log_loss=-1.0, log_norm=0.5, order=3.0, bounds=bounds)
     >>> rate.mu(-1.0), rate.mu(-2.0)
     (0.5, 0.25)
@@ -136,9 +139,8 @@ class TheoryRate:
         self._log_most = max(self._log_first, self._log_g(self._bend))
         self._tail = self._last_below(self._log_most, self._bend, math.inf)
         log_gamma = self.log_gamma_hat(log_loss, log_norm)
-        curvature = np.logaddexp(
-            2 * math.log(bounds.gradient), math.log(bounds.hessian) - order * log_norm
-        )
+        bent = math.log(bounds.hessian) if bounds.hessian else -math.inf  # 0 for a linear net
+        curvature = np.logaddexp(2 * math.log(bounds.gradient), bent - order * log_norm)
         self.log_C = float(
             math.log(0.5) + curvature - 2 * log_gamma + 2 / order * math.log(bounds.value)
         )

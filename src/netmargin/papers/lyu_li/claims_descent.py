@@ -55,7 +55,7 @@ def _start_descent(trial: Trial) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
 def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
     # Cubed ReLUs are the lowest power with a second derivative that is continuous, as (S1) asks.
     net, (x, y) = _start_descent(trial)
-    bounds = SmoothnessBounds.two_layer(x, 3)
+    bounds = SmoothnessBounds.of_layers(x, 3)
     history = gradient_descent(net, (x, y), steps=100, rate=bounds, relative=relative)
     # Missing where the loss is above 1, which counts as a violation.
     log_gamma = np.array([row.get("log_gamma_hat", -math.inf) for row in history.rows])
@@ -116,7 +116,7 @@ def gd_key_lemma(
 
     log, gradient, q = evaluated(theta)
     L = 4.0
-    rule = TheoryRate(log, theta.norm().log().item(), L, SmoothnessBounds.two_layer(x, 3))
+    rule = TheoryRate(log, theta.norm().log().item(), L, SmoothnessBounds.of_layers(x, 3))
     first, violations = rule.log_gamma_hat(log, theta.norm().log().item()), []
     for _ in range(12):
         loss, rho2 = math.exp(log), theta.square().sum().item()
@@ -229,7 +229,7 @@ def rates(
     log_G = np.array(
         [d + math.log(simpson(np.exp(w - d) * w**-p, x=w)) for d, w in zip(depth, v, strict=True)]
     )
-    B_1 = SmoothnessBounds.two_layer(x, 2).gradient if L == 3 else x.norm(dim=1).max().item()
+    B_1 = SmoothnessBounds.of_layers(x, 2).gradient if L == 3 else x.norm(dim=1).max().item()
     below = math.log(lower * L**2 * gamma ** (2 / L)) + log_t - log_G
     above = log_G - math.log(upper * B_1**2 * gamma ** (2 / L - 2)) - log_t
     late = log_t > 100  # exponents are those of the limit; early times bend the lines
