@@ -1,14 +1,22 @@
 """Instances of several claims of Lyu and Li 2019: points, flows, and runs near the optimum."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.integrate import simpson
+from scipy.optimize import brentq
 from torch import Tensor, nn
 
 from ...ascent.maximize_margin import maximize_margin
 from ...flow.gradient_flow import Trajectory, gradient_flow
+from ...flow.theory_rate import SmoothnessBounds
 from ...losses import Exponential, Logistic, Loss
+from ...margins import score_gaps, soft_margins as soft_margins_of
 from ...models import mlp
 from ...training.stopping import LogLossBelow
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
@@ -18,7 +26,8 @@ PAPER = "Lyu and Li 2019"
 
 # The two losses of the paper, with f(q) about q and about q^3: where f is linear, all terms with
 # f'' vanish, so that an error in them would pass.
-LOSSES: tuple[Loss, ...] = (Exponential(), Logistic(), Exponential(3), Logistic(3))
+EXPONENTIAL = Exponential()
+LOSSES: tuple[Loss, ...] = (EXPONENTIAL, Logistic(), Exponential(3), Logistic(3))
 
 SEPARATED = "summed loss below l(b_f) (B4); net locally Lipschitz and L-homogeneous (A1, A2)"
 
@@ -67,20 +76,62 @@ def examine_points(
     return points, found, f"{loss.name} loss, {points.setting()}"
 
 
-def run_flow(net: nn.Module, data: tuple[Tensor, Tensor], depth: float, **options) -> Trajectory:
-    """Run the gradient flow of the exponential loss down to a log10-loss."""
+def run_flow(start: "Start", depth: float, loss: Loss = EXPONENTIAL, **options) -> Trajectory:
+    """Run the gradient flow of a loss down to a log10-loss."""
     until = LogLossBelow(depth)
-    return gradient_flow(net, data, until=until, loss=Exponential(), progress=False, **options)
+    return gradient_flow(start.net, start.data, until=until, loss=loss, progress=False, **options)
 
 
 def run_relu_flow(
     trial: Trial, names: tuple[str, ...], *, rtol: float = 1e-8
 ) -> tuple[list[np.ndarray], str]:
     """Run the gradient flow of a two-layer ReLU net; quantities where its loss is below 1."""
-    flow = run_flow(*start_separated(trial, power=1), -20, rtol=rtol)
+    flow = run_flow(Start.drawn(trial, power=1), -20, rtol=rtol)
     rows = [row for row in flow.rows if row["log_loss"] < 0]
     where = f"flow of a two-layer ReLU net on 6 points, {len(rows)} steps"
     return [np.array([row[name] for row in rows]) for name in names], where
+
+
+def log_growth(loss: Loss, order: float, start: float, depth: np.ndarray) -> np.ndarray:
+    """Natural log of G(e^x) of Lemma B.6, from log 1/Loss_0 = start on, at each x > start."""
+    # By Simpson's rule in w = log u, over the last 60: what lies below is e^-60 of it.
+    w = np.linspace(np.maximum(start, depth - 60), depth, 4001)
+    of_w = torch.from_numpy(w)
+    g, slope = loss.g(of_w).numpy(), inverse_slope(loss, of_w).numpy()
+    return depth + np.log(simpson(np.exp(w - depth) * slope**2 * g ** (2 / order - 2), x=w, axis=0))
+
+
+def find_kkt_points(
+    found: tuple[np.ndarray, ...],
+    order: float,
+    samples: int,
+    gamma: float,
+    C_0: float,
+    shares: Sequence[float],
+    *,
+    start: float = 1.0,
+    window: float = 1.0,
+    epsilon: float = 1.0,
+) -> list[float]:
+    """What Theorem A.9 promises of windows that end within a run: the best state of each, over it.
+
+    `found`: log rho, log 1/Loss, epsilon and delta along the run; gamma at t_0; epsilon in units of
+    C_1 by `shares`. Less 1, so that what is at most 0 holds.
+    """
+    log_rho, depth, epsilons, deltas = found
+    C_1 = math.sqrt(2) / gamma ** (1 / order)
+    C_2 = (samples - 1) / (math.e * order * gamma ** (2 / order))
+    violations = []
+    for share in shares:
+        Delta = C_0 / (2 * share**2)
+        # From just after the start to where the window ends well before the run does.
+        for needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
+            r = start * math.log(needed / gamma) / order
+            if log_rho[-1] > r + Delta:  # the window is within the run
+                inside = (log_rho > r) & (log_rho < r + window * Delta)
+                worse = np.maximum(epsilons / (epsilon * share * C_1), deltas * needed / C_2)
+                violations.append(float(np.min(worse[inside] - 1, initial=math.inf)))
+    return violations
 
 
 def has_flow(trial: Trial) -> bool:
@@ -88,40 +139,121 @@ def has_flow(trial: Trial) -> bool:
     return trial.number % 5 == 4 and trial.number < 30
 
 
-def start_separated(
-    trial: Trial, *, power: int, samples: int = 6, width: int = 5
-) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
-    """Make a net of powers of ReLUs (0: linear) and points that it labels, of loss just below 1."""
-    random, order = trial.torch_random, power + 1
-    deep = mlp([3, width, 1], bias="none", power=power) if power else None
-    net = (deep or nn.Linear(3, 1, bias=False)).double()
-    x = torch.zeros(0, 3, dtype=torch.float64)
-    with torch.no_grad():
-        for p in net.parameters():
-            p.normal_(generator=random)
-        while len(x) < samples:
-            # Not too near to the boundary, or the scale that separates them is huge.
-            more = torch.randn(64, 3, generator=random, dtype=torch.float64)
-            outputs = net(more)[:, 0].abs()
-            x = torch.cat([x, more[outputs > 0.5 * outputs.median()]])[:samples]
-        outputs = net(x)[:, 0]
-        for p in net.parameters():
-            p.mul_(((math.log(samples) + 0.2) / outputs.abs().min()) ** (1 / order))
-    return net, (x, torch.where(outputs > 0, 1, -1))
+class State(NamedTuple):
+    """A net at one time of a flow or a descent of the exponential loss."""
+
+    theta: Tensor
+    velocity: Tensor  # -grad log Loss
+    log_loss: float
+    log_rho: float
+    beta: float
+    gap: float  # q_min - log 1/Loss
+    epsilon: float  # with the multipliers of Lemma C.8
+    delta: float
 
 
-def move_near_optimum(
-    net: nn.Module, x: Tensor, y: Tensor, trial: Trial, *, order: int, noise: float
-) -> None:
-    """Ascend the margin, add noise by each layer's norm, scale to a summed loss just below 1."""
-    maximize_margin(net, (x, y), iterations=200, progress=False)
-    random = trial.torch_random
-    with torch.no_grad():
-        good, q = [p.clone() for p in net.parameters()], -torch.ones(())
-        while q <= 0:  # some directions leave the separated region
-            for p, at in zip(net.parameters(), good, strict=True):
-                size = noise * at.norm() / math.sqrt(at.numel())
-                p.copy_(at + size * torch.randn(at.shape, generator=random, dtype=at.dtype))
-            q, noise = (y * net(x)[:, 0]).min(), 0.9 * noise
-        for p in net.parameters():
-            p.mul_(((math.log(len(x)) + 0.2) / q) ** (1 / order))
+@dataclass(frozen=True)
+class Start:
+    """A net of powers of ReLUs, or of linear layers, and points that it labels rightly."""
+
+    net: nn.Module
+    x: Tensor
+    y: Tensor
+    order: float
+    bounds: SmoothnessBounds  # those of a net with one output
+
+    @classmethod
+    def drawn(
+        cls,
+        trial: Trial,
+        *,
+        power: int,
+        samples: int = 6,
+        width: int = 5,
+        layers: int = 2,
+        outputs: int = 1,
+        loss: Loss = EXPONENTIAL,
+        spread: float = 0.0,
+    ) -> "Start":
+        """Draw weights (power 0: linear layers) and points; a summed loss just below l(b_f).
+
+        With a spread the points are unit vectors of one label, that much off a common one: margins
+        are near B_0, for mild constants.
+        """
+        random, widths = trial.torch_random, [3, *[width] * (layers - 1), outputs]
+        linear = nn.Sequential(*(nn.Linear(a, b, bias=False) for a, b in pairwise(widths)))
+        net = (mlp(widths, bias="none", power=power) if power else linear).double()
+        x, degree = torch.zeros(0, 3, dtype=torch.float64), max(power, 1)
+        with torch.no_grad():
+            for p in net.parameters():
+                p.normal_(generator=random)
+            while len(x) < samples:
+                # Not too near to the boundary, or the scale that separates them is huge.
+                more = torch.randn(64, 3, generator=random, dtype=torch.float64)
+                if spread:
+                    more = nn.functional.normalize(torch.ones(3) + spread * more)
+                scores = net(more) if outputs > 1 else net(more) * torch.tensor([0.5, -0.5])
+                best, label = scores.topk(2, 1).values, scores.argmax(1)
+                gap = best[:, 0] - best[:, 1]
+                kept = gap > 0.5 * gap.median()
+                if spread:
+                    kept &= label == label[0]
+                x = torch.cat([x, more[kept]])[:samples]
+            y = net(x).argmax(1) if outputs > 1 else torch.where(net(x)[:, 0] > 0, 1, -1)
+        order = float(sum(degree**i for i in range(layers)))
+        bounds = SmoothnessBounds.of_layers(x, degree, layers)
+        start = cls(net, x, y, order, bounds)
+        start.scale_to(loss.log_threshold - 0.2, loss)
+        return start
+
+    @property
+    def data(self) -> tuple[Tensor, Tensor]:
+        """The points and their labels."""
+        return self.x, self.y
+
+    def q(self) -> Tensor:
+        """The margins, soft ones of several outputs, (N,)."""
+        return soft_margins_of(score_gaps(self.net(self.x), self.y))
+
+    def scale_to(self, log_loss: float, loss: Loss = EXPONENTIAL) -> None:
+        """Scale all weights so that the summed loss has this natural log."""
+        with torch.no_grad():
+            gaps = score_gaps(self.net(self.x), self.y)
+            off = lambda s: loss.log_sum(soft_margins_of(math.exp(s) * gaps)) - log_loss  # noqa: E731
+            factor = math.exp(brentq(off, -50, 50) / self.order)
+            for p in self.net.parameters():
+                p.mul_(factor)
+
+    def move_near_optimum(self, trial: Trial, noise: float, loss: Loss = EXPONENTIAL) -> None:
+        """Ascend the margin, add noise by each layer's norm, scale as `drawn` does."""
+        maximize_margin(self.net, self.data, iterations=200, progress=False)
+        random = trial.torch_random
+        with torch.no_grad():
+            good, q = [p.clone() for p in self.net.parameters()], -torch.ones(())
+            while q <= 0:  # some directions leave the separated region
+                for p, at in zip(self.net.parameters(), good, strict=True):
+                    size = noise * at.norm() / math.sqrt(at.numel())
+                    p.copy_(at + size * torch.randn(at.shape, generator=random, dtype=at.dtype))
+                q, noise = score_gaps(self.net(self.x), self.y).min(), 0.9 * noise
+        self.scale_to(loss.log_threshold - 0.2, loss)
+
+    def state(self) -> State:
+        """Evaluate the exponential loss where the weights are now."""
+        parameters = list(self.net.parameters())
+        margins = self.q()
+        total = torch.logsumexp(-margins, 0)
+        velocity = -nn.utils.parameters_to_vector(torch.autograd.grad(total, parameters))
+        theta, q = nn.utils.parameters_to_vector(parameters).detach(), margins.detach()
+        rho, length, least = theta.norm().item(), velocity.norm().item(), q.min().item()
+        scale, log_loss = least ** (-1 / self.order), total.item()
+        weighted = (torch.exp(-q - log_loss) * (q - least)).max().item()
+        return State(
+            theta,
+            velocity,
+            log_loss,
+            log_rho=math.log(rho),
+            beta=(theta @ velocity).item() / (rho * length),
+            gap=least + log_loss,
+            epsilon=scale * (theta - rho / length * velocity).norm().item(),
+            delta=scale**2 * rho / length * weighted,
+        )

@@ -15,12 +15,12 @@ from ._instances import (
     PAPER,
     ROUNDING,
     SEPARATED,
+    Start,
     examine_points,
+    find_kkt_points,
     has_flow,
-    move_near_optimum,
     run_flow,
     run_relu_flow,
-    start_separated,
 )
 
 _LATE_FLOW = "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300"
@@ -61,12 +61,12 @@ def _reach_late_states(
     trial: Trial, rates: float
 ) -> tuple[nn.Module, tuple[Tensor, Tensor], list[dict[str, Tensor]]]:
     """States at log10-loss -3 and -299 of a flow from near a KKT point, other for `rates` != 1."""
-    net, (x, y) = start_separated(trial, power=2, width=3)
-    move_near_optimum(net, x, y, trial, order=3, noise=0.3)
+    start = Start.drawn(trial, power=2, width=3)
+    start.move_near_optimum(trial, 0.3)
     scaled = lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)}  # noqa: E731
     metric = scaled if rates != 1 else None
-    flow = run_flow(net, (x, y), -300, rtol=1e-5, levels=(-3, -299), metric=metric)
-    return net, (x, y), list(flow.states.values())
+    flow = run_flow(start, -300, rtol=1e-5, levels=(-3, -299), metric=metric)
+    return start.net, start.data, list(flow.states.values())
 
 
 @claim(
@@ -133,49 +133,24 @@ def _() -> Finding:
     trials=(2, 10),
 )
 def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) -> Finding:
-    power, L = 1 + trial.number % 2, 2.0 + trial.number % 2
-    net, (x, y) = start_separated(trial, power=power)
+    start_, L = Start.drawn(trial, power=1 + trial.number % 2), 2.0 + trial.number % 2
     # 120 recorded states between the start and the end: a window of the theorem spans several.
     levels = -np.geomspace(0.55, 199, 120)
-    flow = run_flow(net, (x, y), -200, rtol=1e-6, levels=tuple(levels))
-    log_rho, gamma, depth, epsilons, deltas = np.array(
-        [_measure_kkt_point(net, x, y, state, L) for state in flow.states.values()]
-    ).T
-    C_1, C_2 = math.sqrt(2) / gamma[0] ** (1 / L), (len(x) - 1) / (math.e * L * gamma[0] ** (2 / L))
-    C_0 = math.log(gamma[-1] / gamma[0]) / L
-    violations = []
-    for share in (1.2, 1.0, 0.8, 0.6):
-        epsilon = share * C_1
-        Delta = C_0 * C_1**2 / (2 * epsilon**2)
-        # From just after the start to where the window ends well before the flow does.
-        for depth_needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
-            delta = C_2 / depth_needed
-            r = start * math.log(C_2 / (delta * gamma[0])) / L
-            if log_rho[-1] > r + Delta:  # the window is within the flow
-                inside = (log_rho > r) & (log_rho < r + window * Delta)
-                worse = np.maximum(epsilons[inside] / epsilon, deltas[inside] / delta)
-                violations.append(np.min(worse - 1, initial=math.inf))
+    flow = run_flow(start_, -200, rtol=1e-6, levels=tuple(levels))
+    states = []
+    for weights in flow.states.values():
+        start_.net.load_state_dict(weights)
+        s = start_.state()
+        states.append((s.log_rho, -s.log_loss, s.epsilon, s.delta))
+    log_rho, depth, epsilons, deltas = np.array(states).T
+    gamma = depth / np.exp(L * log_rho)
+    C_0, found = math.log(gamma[-1] / gamma[0]) / L, (log_rho, depth, epsilons, deltas)
+    violations = find_kkt_points(
+        found, L, len(start_.x), gamma[0], C_0, (1.2, 1.0, 0.8, 0.6), start=start, window=window
+    )
     return Finding.of(
         violations, f"flow of a net of order {L:g} to log10-loss -200, {len(depth)} states"
     )
-
-
-def _measure_kkt_point(
-    net: nn.Module, x: Tensor, y: Tensor, state: dict[str, Tensor], L: float
-) -> tuple[float, float, float, float, float]:
-    """log rho, gamma~, log 1/Loss, epsilon and delta with the multipliers of Lemma C.8."""
-    net.load_state_dict(state)
-    q = y * net(x)[:, 0]
-    log = torch.logsumexp(-q, 0)
-    theta = nn.utils.parameters_to_vector(net.parameters()).detach()
-    # Minus the gradient of log Loss: the velocity divided by the loss, which may underflow.
-    h = -nn.utils.parameters_to_vector(torch.autograd.grad(log, list(net.parameters())))
-    rho, q, smallest = theta.norm(), q.detach(), q.min().item()
-    epsilon = smallest ** (-1 / L) * (theta - rho * h / h.norm()).norm().item()
-    multipliers = rho / h.norm() * torch.exp(-q - log.detach())
-    delta = smallest ** (-2 / L) * (multipliers * (q - smallest)).max().item()
-    depth = -log.item()
-    return math.log(rho), depth / rho.item() ** L, depth, epsilon, delta
 
 
 @kkt_finite_time.printed("beta^-2 - 1 < 3 implies |beta| < 1/2")
