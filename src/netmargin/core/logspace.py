@@ -46,20 +46,47 @@ def log_softplus(z: Tensor) -> Tensor:
 
 def neg_log_expm1_exp(z: Tensor) -> Tensor:
     """Return -log(exp(e^z) - 1), the margin of logistic loss e^z, accurate for every z."""
-    # One formula for each range of z; clamped arguments keep those that torch.where discards from
-    # overflowing.
-    tail = -z - 0.5 * torch.exp(z)
-    small = torch.exp(z.clamp(_TINY_EXPONENT, -2.0))
-    small = -z - torch.log(torch.expm1(small) / small)
+    # One formula for each range of z, and for a single number that of its own alone; clamped
+    # arguments keep those that torch.where discards from overflowing.
+    if z.ndim == 0:
+        return next((formula for _, end, formula in _RANGES if z < end), _far_above_one)(z)
+    found = _far_above_one(z.clamp(min=1.0))
+    for start, end, formula in reversed(_RANGES):
+        found = torch.where(z < end, formula(z.clamp(start, end)), found)
+    return found
+
+
+def _far_below_zero(z: Tensor) -> Tensor:
+    """`neg_log_expm1_exp` where the square of e^z is lost beside 1."""
+    return -z - 0.5 * torch.exp(z)
+
+
+def _below_minus_two(z: Tensor) -> Tensor:
+    """`neg_log_expm1_exp` where e^z is small, but not lost beside 1."""
+    loss = torch.exp(z)
+    return -z - torch.log(torch.expm1(loss) / loss)
+
+
+def _around_zero(z: Tensor) -> Tensor:
+    """`neg_log_expm1_exp` from -2 to 1."""
     # e^L - 1 = 1 + 2 (e^{L - log 2} - 1) with L - log 2 = log 2 (e^{z - log log 2} - 1), where
     # nothing cancels.
-    offset = (z.clamp(-2.0, 1.0) - _LOG_LOG2) - _LOG_LOG2_REST
-    middle = -torch.log1p(2 * torch.expm1(math.log(2) * torch.expm1(offset)))
-    large = torch.exp(z.clamp(min=1.0))
-    large = -large - torch.log1p(-torch.exp(-large))
-    return torch.where(
-        z < _TINY_EXPONENT, tail, torch.where(z < -2, small, torch.where(z < 1, middle, large))
-    )
+    offset = (z - _LOG_LOG2) - _LOG_LOG2_REST
+    return -torch.log1p(2 * torch.expm1(math.log(2) * torch.expm1(offset)))
+
+
+def _far_above_one(z: Tensor) -> Tensor:
+    """`neg_log_expm1_exp` from 1 on."""
+    loss = torch.exp(z)
+    return -loss - torch.log1p(-torch.exp(-loss))
+
+
+_RANGES = (
+    (None, _TINY_EXPONENT, _far_below_zero),
+    (_TINY_EXPONENT, -2.0, _below_minus_two),
+    (-2.0, 1.0, _around_zero),
+)
+"""Where each formula is used, from and to; beyond, it is that of large losses."""
 
 
 def softplus_difference(b: Tensor, difference: Tensor) -> Tensor:

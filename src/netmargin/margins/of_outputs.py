@@ -33,10 +33,11 @@ def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:
     """
     outputs = logspace.as_float64(outputs)
     if outputs.shape[1] == 1:
-        return y[:, None] * outputs
-    gaps = outputs.gather(1, y[:, None]) - outputs
+        return y.unsqueeze(1) * outputs
+    own = y.unsqueeze(1)
+    gaps = outputs.gather(1, own) - outputs
     # Infinity at the sample's own class leaves both the minimum and e^{-gap} to the other classes.
-    return gaps.scatter(1, y[:, None], math.inf)
+    return gaps.scatter(1, own, math.inf)
 
 
 def class_indices(y: Tensor, outputs: int) -> Tensor:

@@ -1,5 +1,6 @@
 """What is asked of all numbers of a tensor, without a second tensor of its size."""
 
+import cmath
 import math
 
 import torch
@@ -16,7 +17,7 @@ where a copy of a layer of millions comes in fresh pages, which take ten times a
 def are_finite(values: Tensor) -> bool:
     """Whether no number is NaN or infinite."""
     # A finite sum has finite terms; only otherwise is it worth looking at each.
-    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
+    return cmath.isfinite(values.sum().item()) or bool(torch.isfinite(values).all())
 
 
 def hold_nan(values: Tensor) -> bool:

@@ -32,10 +32,10 @@ def tensors_of(model: nn.Module) -> dict[str, Tensor]:
 
 def copy_state(model: nn.Module) -> dict[str, Any]:
     """A copy of all that training may change: also the extra state of modules."""
-    state = model.state_dict()
+    state = model.state_dict(keep_vars=True)  # so that tied weights are one, also in the copy
     held = dict(model.named_buffers()) | state
-    plain = {n: v.detach() if isinstance(v, Tensor) else v for n, v in held.items()}
-    return make_state(copy.deepcopy(plain), state)
+    tensors = {id(v): v.detach().clone() for v in held.values() if isinstance(v, Tensor)}
+    return make_state(copy.deepcopy(held, tensors), state)
 
 
 def make_state(tensors: dict[str, Any], like: dict, prefix: str = "") -> OrderedDict[str, Any]:

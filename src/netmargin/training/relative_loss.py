@@ -79,8 +79,9 @@ def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) 
         if outputs.shape[1] == 1:
             gradient = (-y * slopes)[:, None]
         else:
-            gradient = slopes[:, None] * torch.exp(soft[:, None] - gaps)
-            gradient.scatter_(1, y[:, None], -slopes[:, None])
+            slopes = slopes.unsqueeze(1)
+            gradient = slopes * torch.exp(soft.unsqueeze(1) - gaps)
+            gradient.scatter_(1, y.unsqueeze(1), -slopes)
         return gradient.to(outputs.dtype)
 
 
