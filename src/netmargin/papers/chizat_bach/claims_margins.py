@@ -28,6 +28,7 @@ from ._instances import PAPER
     tolerance=1e-6,
     because="within 5% of gamma_1 and never above it counts as holding; gamma_1 to 1e-6",
     trials=(2, 8),
+    sharpen="trend",
 )
 def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     power = 2 - trial.number % 2
@@ -59,6 +60,7 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
         " tending to 0"
     ),
     trials=(6, 60),
+    sharpen={"factor": -1},
 )
 def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
     if trial.number == 0:
@@ -107,6 +109,7 @@ def _() -> Finding:
     tolerance=1e-7,
     because="feasibility of the linear programs",
     trials=(5, 105),
+    sharpen="identity",
 )
 def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     signed = draw_signed(trial)
@@ -135,6 +138,7 @@ def norm_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
         " the margin with noise coordinates, solved from scratch, at least that without, to 1e-5"
     ),
     trials=(1, 2),
+    sharpen="trend",
 )
 def interclass(trial: Trial, *, shift: float = 0.0) -> Finding:
     r = 1 + trial.number % 2

@@ -11,6 +11,7 @@ from ..ledger.claim import claim
 from ..ledger.directions import best_margins, dual_norms, least_norms
 from ..ledger.draws import draw_directions, draw_points, draw_signed
 from ..ledger.regression import slope
+from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 
@@ -26,6 +27,7 @@ from ._instances import W18, W19
     tolerance=2e-6,
     because="tolerance 1e-6 of the solver, and the program's",
     trials=(4, 60),
+    sharpen="identity",
 )
 def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Finding:
     random, n = trial.random, 2 + trial.number % 6
@@ -66,6 +68,7 @@ def l1_equivalence(trial: Trial, *, factor: float = 2.0, neurons: int = 0) -> Fi
     tolerance=1e-7,
     because="feasibility of the linear programs",
     trials=(5, 105),
+    sharpen="identity",
 )
 def l1_duality(trial: Trial, *, factor: float = 1.0, sign: float = 1.0) -> Finding:
     signed = draw_signed(trial)
@@ -141,7 +144,8 @@ def kernel_margin_bound(trial: Trial, *, factor: float = 1.0, slopes: float = 0.
     margins = np.append(margins, f2_max_margin(X, y).margin)
     bound = factor * math.sqrt(y @ K @ y) / n
     above = (margins - bound) / math.sqrt(np.trace(K) / n)
-    return Finding.of(above, f"{n} points in {d} dimensions")
+    room = bound / margins[margins > 0].max(initial=bound / MOST)
+    return Finding.of(above, f"{n} points in {d} dimensions", factor=float(room))
 
 
 def _estimate_mean_feature(n: int, d: int, seed: int, *, population: bool = False) -> float:
@@ -175,4 +179,4 @@ def kernel_regression_norm(trial: Trial, *, factor: float = 1.0, kernel=arc_cosi
     least = min_norm_interpolation(X, V[V.any(1)][0], bias=False, norm="l1")
     off = [abs(norms.mean() - factor * n) / (4 * error) - 1, least.norm - 1 - 1e-6]
     shown = f"E y' K^-1 y = {norms.mean():.3f} +- {error:.3f} for n = {n}"
-    return Finding.of_one(off, f"{n} points", shown)
+    return Finding.of_one(off, f"{n} points", shown, norm=1 / least.norm)

@@ -39,6 +39,7 @@ PATHS = {
         " minimizers are found to 1e-3 of gamma*"
     ),
     trials=(1, 5),
+    sharpen="trend",
 )
 def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     name = list(PATHS)[trial.number % len(PATHS)]
@@ -67,6 +68,7 @@ def max_margin_path(trial: Trial, *, weakest: float = 1e-12) -> Finding:
     tolerance=0.0,
     because="the worst margin of the grid against the promise, relative",
     trials=(3, 30),
+    sharpen={"stronger": 1},
 )
 def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0) -> Finding:
     random, n = trial.random, 2 + trial.number % 6
@@ -77,7 +79,8 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     worst = _find_worst_margin(X * y[:, None], stronger * weak.regularization, gamma)
     lacking = 1 - worst / (guarantee * weak.guarantee)
     shown = f"worst margin {worst / gamma:.3f} gamma*, promised {weak.guarantee / gamma:.3f}"
-    return Finding.of(lacking, f"{n} points in the plane", shown)
+    room = worst / weak.guarantee
+    return Finding.of(lacking, f"{n} points in the plane", shown, guarantee=room)
 
 
 def _find_worst_margin(
@@ -123,6 +126,7 @@ def _() -> Finding:
     tolerance=1e-5,
     because="a cone solver for each pattern, to 1e-7 relative",
     trials=(2, 8),
+    sharpen="monotone",
 )
 def width_monotone(trial: Trial, *, from_width: int = 0) -> Finding:
     random = trial.random
@@ -158,6 +162,7 @@ def _() -> Finding:
     tolerance=0.01,
     because="within 1%: that counts as holding",
     trials=(1, 4),
+    sharpen="trend",
 )
 def regression_limit(trial: Trial, *, factor: float = 2.0) -> Finding:
     X, y = np.linspace(-1, 1, 4)[:, None], trial.random.normal(size=4)

@@ -11,6 +11,7 @@ from torch import Tensor
 from ...solvers import f1_logistic
 from ..ledger.claim import claim
 from ..ledger.draws import draw_directions, draw_points
+from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._functionals import regularized_logistic
 from ._instances import W18, W19
@@ -58,6 +59,7 @@ def _add_massless(positions: Tensor, weights: Tensor, others: Tensor) -> tuple[T
         " unperturbed flow stands, counts as reaching it"
     ),
     trials=(25, 400),
+    sharpen={"speed": 1, "gradient": -1},
 )
 def perturbed(
     trial: Trial,
@@ -89,6 +91,7 @@ def perturbed(
         (change - noise + moved) / size,
         (change - noise + speed * mean**2 / W2) / size,
     ]
+    room = {"B_L": B_L / fresh[k:].abs().max().item()}
     for h, B, M in _list_test_functions(problem, X):
         here = positions.clone().requires_grad_(True)
         (slope_h,) = torch.autograd.grad(h(here).sum(), here)
@@ -101,7 +104,9 @@ def perturbed(
         run = perturbed_flow(problem, positions, **start)
         bound = (run.values[0] + small * run.times * B_L) / (bounds.b_V - small * run.times * B_L)
         violations += list(run.moments / bound - 1)
-    return Finding.of_one(violations, f"{len(y)} points, {k} particles, sigma = {rate:.2g}")
+        room["W^2"] = float((bound / run.moments).min())
+    where = f"{len(y)} points, {k} particles, sigma = {rate:.2g}"
+    return Finding.of_one(violations, where, **room)
 
 
 def _list_test_functions(problem, X: np.ndarray) -> list:
@@ -159,6 +164,7 @@ def _() -> Finding:
         " four times the level"
     ),
     trials=(8, 100),
+    ascent=8,
 )
 def mass_growth(
     trial: Trial, *, speed: float = 4.0, halves: float = 1.0, growth: float = 1.0
@@ -184,15 +190,22 @@ def mass_growth(
     d, share = np.arange(1, 40)[:, None], np.linspace(0.01, 1, 50)[None]
     angle = 2 * np.arcsin(share / 2)  # of a chord delta / c_2
     log_m = np.log(0.5 * betainc(d / 2, 0.5, np.sin(angle) ** 2))
-    violations.append(float((-d * np.log(2 / share) - halves * math.log(2) - log_m).max()))
+    lacking = (-d * np.log(2 / share) - log_m).max()
+    violations.append(lacking - halves * math.log(2))
+    room = {"halves": halves * math.log(2) / lacking}
+    if N:
+        room["speed"] = ((grown - sigma * m) / N + sigma) / (speed * tau)
     if trial.number % 4 == 3:
-        violations += _measure_growth_from_nothing(trial, growth)
+        more, room["growth"] = _measure_growth_from_nothing(trial, growth)
+        violations += more
     where = f"{len(y)} points, {k} particles, tau = {tau:.2g}, sigma = {sigma:.2g}"
-    return Finding.of_one(violations, where)
+    return Finding.of_one(violations, where, **room)
 
 
-def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
-    """1 - N / its bound from a neuron outside T, until L' has moved by tau / 4."""
+def _measure_growth_from_nothing(trial: Trial, growth: float) -> tuple[list[float], float]:
+    """1 - N / its bound from a neuron outside T, until L' has moved by tau / 4; the room of the
+    growth.
+    """
     random, sigma = trial.random, 0.01
     X = random.normal(size=(6, 2))
     problem = regularized_logistic(X, np.where(X[:, 0] > 0, 1, -1), regularization=0.01)
@@ -205,7 +218,7 @@ def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
 
     before = prices(start, torch.ones(1).double())
     tau = -before.min().item()
-    found = []
+    found, room = [], MOST
     options: dict[str, Any] = {"renew_every": 1, "fresh": 200, "budget": 100_000}
     for steps in (100, 200, 400):
         run = perturbed_flow(problem, start.numpy(), sigma=sigma, rate=0.02, steps=steps, **options)
@@ -220,7 +233,9 @@ def _measure_growth_from_nothing(trial: Trial, growth: float) -> list[float]:
         m = (before <= -tau / 2).double().mean().item()
         bound = sigma * m * math.expm1(growth * (tau - sigma) * time) / (tau - sigma)
         found.append(1 - N / bound)
-    return found
+        exponent = math.log1p(N * (tau - sigma) / (sigma * m)) if m else MOST
+        room = min(room, exponent / (growth * (tau - sigma) * time))
+    return found, room
 
 
 @mass_growth.printed("Lemma E.14: log m >= -2 d log(c_2 / delta)")

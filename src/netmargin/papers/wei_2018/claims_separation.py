@@ -9,6 +9,7 @@ from ...bounds import Bound, deep_bound, kernel_bound, two_layer_bound
 from ...kernels import arc_cosine
 from ...solvers import ReLUMeasure, f1_max_margin
 from ..ledger.claim import claim
+from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 from ._separation import TREND, compare_on_draws
@@ -26,6 +27,7 @@ from ._separation import TREND, compare_on_draws
     tolerance=1e-6,
     because="tolerance of the solver",
     trials=(2, 6),
+    sharpen={"factor": 1},
 )
 def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     draw, neurons, exact = (
@@ -62,6 +64,7 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     tolerance=0.0,
     because=TREND,
     trials=(1, 2),
+    sharpen="trend",
 )
 def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
     return compare_on_draws(trial, lambda n, seed: draw(n, 15, seed=seed), 120, margin)
@@ -119,9 +122,14 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
     violations.append(excess(kernel, arc_cosine(T, X, bias=False) @ c, t))
     if max(b.value for b in (first, kernel, deep)) >= 1:
         violations.append(math.inf)  # a vacuous bound shows nothing
+    bounds = {"3.1": first, "D.1": deep, "3.4": kernel}
+    room = {
+        name: bound.value / max(share * bound.value + violation, bound.value / MOST)
+        for (name, bound), violation in zip(bounds.items(), violations, strict=False)
+    }
     shown = ", ".join(f"{b.value:.2f}" for b in (first, kernel, deep))
     where = f"three predictors, bounds {shown}"
-    return Finding.of(violations, where, f"bounds {shown} for 3.1, 3.4, D.1")
+    return Finding.of(violations, where, f"bounds {shown} for 3.1, 3.4, D.1", **room)
 
 
 def _find_mean_direction(X: np.ndarray, y: np.ndarray) -> np.ndarray:
