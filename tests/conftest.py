@@ -36,11 +36,12 @@ def pytest_configure(config):
 
 def seed_generators():
     import numpy as np
-    import torch
+
+    from netmargin.core.generators import seed_torch
 
     random.seed(SEED)
     np.random.seed(SEED)
-    torch.manual_seed(SEED)
+    seed_torch(SEED)
 
 
 def pytest_collectstart(collector):

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ..core.devices import draw_normal
+from ..core.generators import seed_torch
 
 _DECADES = 6.0
 """Decades on both sides of 1 at which an exponent is confirmed: one operation is cheap to run, and
@@ -48,7 +49,7 @@ def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fract
         for index in scaled:
             here[index] = (_generic(leaves[index], index) if generic else here[index]) * factor
         new_args, new_kwargs = tree_unflatten(here, structure)
-        torch.manual_seed(0)  # the same draws at every factor
+        seed_torch(0)  # the same draws at every factor
         return [
             leaf
             for leaf in tree_flatten(func(*new_args, **new_kwargs))[0]

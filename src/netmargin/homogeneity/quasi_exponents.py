@@ -1,6 +1,7 @@
 """Exponents of a scaling that multiplies the outputs by c, although parameters scale unevenly."""
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,10 @@ that cannot: far above the accuracy of the solver, far below the fractions that 
 """
 _NAMED = 3
 """Conditions that contradict each other and are named: more would hide them."""
+_REMEMBERED = 64
+"""Nets whose exponents are kept, as a net is measured again and again: one of 200 parameters takes
+half a MB.
+"""
 
 
 def find_quasi_exponents(
@@ -35,18 +40,29 @@ def find_quasi_exponents(
     """
     names, gain = conditions.names, conditions.weights(degree)
     system = np.vstack([conditions.matrix, gain])
-    target = np.append(np.zeros(len(conditions.matrix)), 1.0)
-    if not gain.any() or _solve(np.zeros(len(names)), system, target).x is None:
+    if not gain.any() or (values := _find_values(len(names), system.tobytes())) is None:
         return None, _name_conflict(conditions, degree)
-    values = _find_most_even(system, target, _find_useless(system))
-    if values is not None:
-        rounded = (tidy(Fraction(v).limit_denominator(_DENOMINATOR)) for v in values.tolist())
+    if values:
+        rounded = (tidy(Fraction(v).limit_denominator(_DENOMINATOR)) for v in values)
         exponents = dict(zip(names, rounded, strict=True))
         # The solver is not trusted: its candidate is validated in rational arithmetic.
         valid = degree.under(exponents) == 1 and conditions.hold(exponents)
         if valid and min(exponents.values()) >= 0:
             return exponents, ""
     return None, "the exponents are not determined: some parameters divide the outputs"
+
+
+@lru_cache(_REMEMBERED)
+def _find_values(columns: int, numbers: bytes) -> tuple[float, ...] | None:
+    """The exponents as floats, of a system whose last row is 1 and others 0; () where they are not
+    determined, None where there are none.
+    """
+    system = np.frombuffer(numbers).reshape(-1, columns)
+    target = np.append(np.zeros(len(system) - 1), 1.0)
+    if _solve(np.zeros(columns), system, target).x is None:
+        return None
+    values = _find_most_even(system, target, _find_useless(system))
+    return () if values is None else tuple(values.tolist())
 
 
 def _name_conflict(conditions: Conditions, degree: Degree) -> str:

@@ -13,6 +13,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor, nn
 
+from ..core.generators import seed_torch
 from ..nets.model import call_with, device_and_dtype
 from ..nets.named_inputs import map_floating
 from ..nets.score_outputs import zero_absent
@@ -112,7 +113,7 @@ class ScalingProbe:
             self._parameters[name].mul_(factor)
         try:
             with torch.no_grad(), torch.random.fork_rng(), following, mode:
-                torch.manual_seed(self._seed)
+                seed_torch(self._seed)
                 return zero_absent(call_with(self._model, self._parameters | buffers, self._x))
         finally:
             for name, factor in factors.items():

@@ -67,12 +67,17 @@ def without_biases(layer: nn.Module) -> nn.Module:
 
 
 def _changed(layer: nn.Module, **changes: Callable[[Tensor], Tensor]) -> nn.Module:
-    """A copy of a layer with some of its parameters and buffers changed."""
-    changed = copy.deepcopy(layer)
+    """A layer with some of its parameters and buffers changed, which shares the others with it."""
+    changed = copy.copy(layer)  # a deep copy takes ten times as long
     with torch.no_grad():
-        for name, values in [*changed.named_parameters(), *changed.named_buffers()]:
-            if name in changes:
-                values.copy_(changes[name](values))
+        for held in ("_parameters", "_buffers"):
+            tensors = dict(getattr(layer, held))
+            for name in tensors.keys() & changes.keys():
+                if (values := tensors[name]) is not None:
+                    new = changes[name](values)
+                    is_parameter = isinstance(values, nn.Parameter)
+                    tensors[name] = nn.Parameter(new, values.requires_grad) if is_parameter else new
+            setattr(changed, held, tensors)
     return changed
 
 
