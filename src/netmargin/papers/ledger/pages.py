@@ -75,8 +75,9 @@ def write_markdown(entries: Sequence[Entry], conclusion: str) -> str:
         "",
         (
             f"{len(entries)} claims of the five papers, in their symbols, examined by `netmargin"
-            " verify`, which wrote this page. They are not all that the papers state: what a claim"
-            " leaves out, its statement and its instances say. A violation is how far an instance"
+            " verify`, which wrote this page. They are not all that the papers state: [the items of"
+            " the papers](papers.md) say what no claim holds, and statement and instances what a"
+            " claim leaves out. A violation is how far an instance"
             " is from satisfying the statement; the worst one is 0 where all satisfy it. Trends"
             " and rates say in their tolerance what counts as holding. A slack is the largest"
             f" factor, up to {MOST:.0e}, by which a promise can be stronger and still hold on every"

@@ -1,0 +1,57 @@
+"""The table of items of the papers: what it names is there, and its counts are those of its rows."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from netmargin.papers.contents import list_figures
+from netmargin.theory import CLAIMS
+from tests.docs_blocks import ROOT
+
+PAGE = (ROOT / "docs/papers.md").read_text()
+ITEMS = {"Lyu and Li 2019": 60, "The Ubiquity of 2-Homogeneity, 2024": 27, "Wei et al. 2018": 74}
+ITEMS |= {"Wei et al. 2019": 40, "Chizat and Bach 2020": 46}
+VERDICTS = ["faithful", "weakened", "toy scale only", "missing", "wrong", "background"]
+
+
+def read_cells(text: str) -> list[list[str]]:
+    """The rows of a table below its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+TABLES = {part.partition("\n")[0]: read_cells(part) for part in PAGE.split("\n## ")[1:]}
+
+
+def test_every_item_has_a_row_with_a_verdict_and_what_is_left_out_a_reason():
+    assert {paper: len(rows) for paper, rows in TABLES.items()} == ITEMS
+    for item, _, held, verdict, reason in (row for rows in TABLES.values() for row in rows):
+        assert verdict in VERDICTS, item
+        assert reason or verdict == "faithful", item
+        assert held != "-" or verdict != "faithful", item
+
+
+def test_the_counts_are_those_of_the_rows():
+    counted = [[paper, Counter(row[3] for row in rows)] for paper, rows in TABLES.items()]
+    counted.append(["all", sum((counts for _, counts in counted), Counter())])
+    expected = [[name, *(counts[v] for v in VERDICTS), counts.total()] for name, counts in counted]
+    head = read_cells(PAGE.partition("\n## ")[0])
+    assert head == [[str(cell) for cell in row] for row in expected]
+
+
+@pytest.mark.parametrize("paper", ITEMS)
+def test_every_claim_figure_test_and_file_that_is_named_exists(paper):
+    known = {*CLAIMS, *list_figures()}
+    for _, where, held, _, _ in TABLES[paper]:
+        for name in re.findall(r"`([^`]+)`", where):
+            assert (ROOT / "src/netmargin" / name).is_file(), name
+        for name in re.findall(r"`([^`]+)`", held):
+            assert name in known or (ROOT / name).is_file(), name
+        assert re.sub(r"`[^`]+`", "", where + held).strip(" ,-") == ""
+
+
+def test_every_claim_and_figure_holds_an_item():
+    named = {name for rows in TABLES.values() for row in rows for name in row[2].split("`")}
+    missing = {*CLAIMS, *list_figures()} - named
+    assert not missing, "docs/papers.md names no item that they hold"
