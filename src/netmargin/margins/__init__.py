@@ -4,7 +4,12 @@ from ..core.public import guard
 from .compare import compare
 from .comparison import Comparison, Difference
 from .input_margins import InputMargins, input_margins
-from .measurement import make_report as make_report, measure, measure_margins as measure_margins
+from .measurement import (
+    make_report as make_report,
+    measure,
+    measure_margins as measure_margins,
+    measure_scores as measure_scores,
+)
 
 # For the other packages, and not public: what a report of margins is made of.
 from .near_answers import Groups as Groups

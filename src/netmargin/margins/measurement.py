@@ -197,17 +197,24 @@ def measure_margins(
 
     Of `given` batches the inputs are where the net is, and the labels are encoded.
     """
-    found, log_losses, measured = [], [], 0
+    found, measured = list[tuple[Tensor, float]](), 0
     with in_mode(model, training=False), torch.no_grad():
         for x, y in given:
             with advise_on_memory(len(x)):
-                outputs = score(model, x)
-                hard, soft = margins(outputs, targets := y.to(outputs.device))
-                require_finite_margins(soft, outputs, targets, measured=measured)
-                found.append(hard.cpu())
-                log_losses.append(_sum_losses(loss, soft))
-            measured += len(hard)
-    return torch.cat(found), _add_losses(log_losses)
+                found.append(measure_scores(score(model, x), y, loss, measured=measured))
+            measured += len(x)
+    q, log_losses = zip(*found, strict=True)
+    return torch.cat(q), _add_losses(log_losses)
+
+
+def measure_scores(
+    outputs: Tensor, y: Tensor, loss: Loss, *, measured: int = 0
+) -> tuple[Tensor, float]:
+    """Margins (n,) on the CPU and the log-loss of a batch of scores (n, C), after others."""
+    y = y.to(outputs.device)
+    hard, soft = margins(outputs, y)
+    require_finite_margins(soft, outputs, y, measured=measured)
+    return hard.cpu(), _sum_losses(loss, soft)
 
 
 def _add_losses(log_losses: Iterable[float]) -> float:

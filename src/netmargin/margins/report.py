@@ -134,7 +134,7 @@ class MarginReport(Record):
     @property
     def accuracy(self) -> float:
         """The share of samples with positive margin, in [0, 1]; ties count as errors."""
-        return (self.q > 0).double().mean().item()
+        return int(torch.count_nonzero(self.q > 0)) / self.n
 
     @property
     def log10_mean_loss(self) -> float:

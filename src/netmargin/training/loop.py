@@ -51,6 +51,7 @@ def train(
     until: StoppingRule | Sequence[StoppingRule] = Epochs(100),
     lr: LearningRate | float | None = None,
     batch_size: int | None = 100,
+    shuffle: bool = True,
     seed: int = 0,
     checkpoint_dir: str | Path | None = None,
     checkpoint_seconds: float = 5.0,
@@ -85,6 +86,9 @@ def train(
         `LossBasedLR()` by default; a number is a constant rate.
     batch_size : int or None, default 100
         Samples per step where `data` is a pair; None for full batch.
+    shuffle : bool, default True
+        False takes the samples of a pair in their order. In full batch the pass that measures is
+        then the next step's, too, and a refused step costs one such pass.
     seed : int, default 0
         Seed of the global generators, and so of shuffling and dropout.
     checkpoint_dir : str or path, optional
@@ -151,7 +155,7 @@ def train(
         "checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True
     )
     check_choice("resume", resume, ("auto", "never"))
-    progress = check_flag("progress", progress)
+    progress, shuffle = check_flag("progress", progress), check_flag("shuffle", shuffle)
     model, data = open_model_and_data(model, data, shuffled=True)
     if isinstance(data, Iterator):
         raise DataError(
@@ -162,7 +166,13 @@ def train(
     files = None
     if folder:
         settings = describe_settings(
-            model, data, loss=describe_loss(chosen), lr=repr(rate), batch_size=batch_size, seed=seed
+            model,
+            data,
+            loss=describe_loss(chosen),
+            lr=repr(rate),
+            batch_size=batch_size,
+            shuffle=shuffle,
+            seed=seed,
         )
         files = RunFiles(folder, settings, checkpoint_seconds, margins)
     lock = files.locked() if files else nullcontext()
@@ -174,7 +184,7 @@ def train(
         own_randomness(seed),
         Progress(progress, type(model).__name__) as display,
     ):
-        run = Run(model, data, rate, chosen, batch_size, files)
+        run = Run(model, data, rate, chosen, batch_size, files, shuffle)
         first = run.first_inputs()
         threads.enter_context(fitting_threads(work_of(model, first)))
         run.begin(first, files.read(resume) if files else None)

@@ -26,39 +26,44 @@ def descend(
     shrinkage: float = 1.0,
 ) -> None:
     """Take one step on the relative loss of a batch, from `shrinkage` times the parameters."""
-    _, parameters = _differentiate(model, x, y, loss, log_scale)
+    parameters = differentiate(model, scores(model, x), y, loss, log_scale)
     with torch.no_grad():
         for parameter in parameters:
-            if parameter.grad is not None:
-                if shrinkage != 1.0:
-                    parameter.mul_(shrinkage)
-                if rate <= torch.finfo(parameter.dtype).max:
-                    parameter.sub_(parameter.grad, alpha=rate)
-                else:  # torch refuses such an alpha; the product may be finite all the same
-                    parameter.sub_(parameter.grad * rate)
-                parameter.grad = None
+            take_step(parameter, parameter.grad, rate, shrinkage)
+            parameter.grad = None
+
+
+def take_step(parameter: Tensor, gradient: Any, rate: float, shrinkage: float) -> None:
+    """Subtract rate times a gradient from `shrinkage` times a parameter, in place."""
+    if shrinkage != 1.0:
+        parameter.mul_(shrinkage)
+    if rate <= torch.finfo(parameter.dtype).max:
+        parameter.sub_(gradient, alpha=rate)
+    else:  # torch refuses such an alpha; the product may be finite all the same
+        parameter.sub_(gradient * rate)
 
 
 def relative_loss_and_slope(
     model: nn.Module, x: Tensor, y: Tensor, *, loss: Loss, log_scale: float
 ) -> tuple[float, float]:
     """R_B of a batch and |grad R_B|^2 in the parameters, as `descend` would step along it."""
-    outputs, parameters = _differentiate(model, x, y, loss, log_scale)
-    square = math.fsum(euclidean_norm(p.grad) ** 2 for p in parameters if p.grad is not None)
+    outputs = scores(model, x)
+    parameters = differentiate(model, outputs, y, loss, log_scale)
+    square = math.fsum(euclidean_norm(p.grad) ** 2 for p in parameters)
     model.zero_grad()
     log_sum = loss.log_sum(margins(outputs.detach(), y.to(outputs.device))[1])
     return scaled_ratio(1.0, log_scale - log_mean(log_sum, len(x))), square
 
 
-def _differentiate(
-    model: nn.Module, x: Any, y: Tensor, loss: Loss, log_scale: float
-) -> tuple[Tensor, list[nn.Parameter]]:
-    """The scores of a batch, and all parameters, with the gradients of its relative loss."""
-    outputs, parameters = scores(model, x), list(model.parameters())
+def differentiate(
+    model: nn.Module, outputs: Tensor, y: Tensor, loss: Loss, log_scale: float
+) -> list[Any]:
+    """Give parameters the gradients of the relative loss at scores; those that got one."""
+    parameters = list(model.parameters())
     for parameter in parameters:
         parameter.grad = None
     outputs.backward(relative_gradient(loss, outputs, y.to(outputs.device), log_scale))
-    return outputs, parameters
+    return [parameter for parameter in parameters if parameter.grad is not None]
 
 
 def relative_gradient(loss: Loss, outputs: Tensor, y: Tensor, log_scale: float) -> Tensor:

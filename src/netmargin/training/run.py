@@ -33,6 +33,7 @@ from .module_state import copy_state, put_state, restore_state
 from .randomness import Randomness
 from .relative_loss import descend, initial_log_scale, relative_loss_and_slope
 from .run_files import RunFiles
+from .whole_batch import WholeBatch, is_same_in_training
 
 Found = TypeVar("Found")
 
@@ -51,6 +52,7 @@ class Run:
         loss: Loss,
         batch_size: int | None,
         files: RunFiles | None,
+        shuffle: bool,
     ):
         self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
         # A re-iterable of batches has its own batch size.
@@ -58,7 +60,8 @@ class Run:
         self.batch_size = full if batch_size is None else batch_size
         # The same samples, which a loader that shuffles gives in the order of its data set here.
         self.measured = data if isinstance(data, Arrays) else in_order(data)
-        self.measured_at_once = _MEASURED_AT_ONCE
+        self.measured_at_once, self.shuffle = _MEASURED_AT_ONCE, shuffle
+        self.whole: WholeBatch | None = None
         self.history = History()
         self.randomness = Randomness(data, model)
         self.gradient_samples = 0
@@ -80,6 +83,8 @@ class Run:
         self.place = device_and_dtype(self.model)
         if isinstance(self.data, Arrays):
             self.data = self.measured = _encode_labels(self.data, self.outputs)
+            if not self.shuffle and self.batch_size >= len(self.data):
+                self._take_whole_batch()
         if saved is None:
             self._begin_anew()
             return
@@ -130,7 +135,8 @@ class Run:
             accepted = self.lr.accept(self.log_loss, after)
             if accepted and found is not None:
                 break
-            self.undo()
+            if accepted or self.lr.exhausted or not self.whole:
+                self.undo()
             if accepted:
                 self.save(now=True)
                 raise DivergenceError(
@@ -168,12 +174,25 @@ class Run:
 
     def _step_through_batches(self, rate: float) -> None:
         """Take one step per batch, over all batches once."""
-        step = partial(descend, rate=rate, shrinkage=self.lr.shrinkage)
+        shrinkage = self.lr.shrinkage
+        if self.whole:
+            self.gradient_samples += self.whole.step(
+                log_scale=self.log_scale, rate=rate, shrinkage=shrinkage
+            )
+            return
+        step = partial(descend, rate=rate, shrinkage=shrinkage)
         # A net in training mode keeps parts that its owner set to evaluation, such as a frozen
         # BatchNorm.
         mode = nullcontext() if self.model.training else in_mode(self.model, training=True)
         with mode, flush_denormals():
-            self._call_on_batches(step, shuffle=True)
+            self._call_on_batches(step, shuffle=self.shuffle)
+
+    def _take_whole_batch(self) -> None:
+        """Let measuring passes be those of steps, for a net that is the same in both modes."""
+        ((x, y),) = self._batches(self.data, self.batch_size)
+        with self.randomness.undisturbed():
+            if is_same_in_training(self.model, x):
+                self.whole = WholeBatch(self.model, x, y, self.loss)
 
     def _find_polyak_step(self) -> float:
         """The smallest R_B / |grad R_B|^2, R_B the relative loss, over batches; or infinity."""
@@ -216,6 +235,8 @@ class Run:
         if not all(map(are_finite, chain(self.model.parameters(), self.model.buffers()))):
             return None
         try:
+            if self.whole:
+                return self.whole.measure()
             return self._measure_by(
                 lambda size: measure_margins(
                     self.model, self._batches(self.measured, size), self.loss
@@ -239,6 +260,8 @@ class Run:
         if self.files:
             self.files.history.append(self.history.rows[-1], q)
         self.kept = self._copy_state()
+        if self.whole:
+            self.whole.accept()
 
     def _copy_state(self) -> dict:
         """A copy of everything that a resumed run needs."""
