@@ -61,7 +61,7 @@ BROKEN = [
     ("lyu-li/rates", {"exponent": 0.3}, [0]),
     ("lyu-li/kkt-limit", {"rates": 3.0}, [0]),
     ("lyu-li/kkt-lemma", {"epsilon": 0.999}, range(14)),
-    ("lyu-li/kkt-lemma", {"delta": 0.3}, range(14)),
+    ("lyu-li/kkt-lemma", {"delta": 0.3}, [49]),
     ("lyu-li/kkt-finite-time", {"start": 0.5, "window": 0.01}, range(2)),
     ("lyu-li/angle-integral", {"factor": 1.001}, range(4)),
     ("lyu-li/angle-integral", {"factor": 2.0}, [4]),  # along the flow

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import brentq, lsq_linear, nnls
 from torch import nn
 
 import netmargin as nm
@@ -355,6 +355,8 @@ LOSSES = {
     "exponential": (nm.losses.Exponential(), lambda q: torch.exp(-q)),
     "logistic": (nm.losses.Logistic(), lambda q: torch.nn.functional.softplus(-q)),
     "cross-entropy": (nm.losses.CrossEntropy(), lambda q: torch.nn.functional.softplus(-q)),
+    "exponential-cubic": (nm.losses.Exponential(3), lambda q: torch.exp(-(q**3))),
+    "logistic-cubic": (nm.losses.Logistic(3), lambda q: torch.nn.functional.softplus(-(q**3))),
 }
 
 
@@ -411,21 +413,43 @@ def test_bound_of_the_lemma_at_large_losses(name, depth):
     net = mlp([4, *[5] * (depth - 1), 1]).double()
     X, y = labelled(net, torch.randn(7, 4, dtype=torch.float64))
     q = nm.measure(net, (X, y)).q
-    factors = torch.linspace(20 / q.min(), 0, 500)[:-1, None]
-    smoothed = -torch.logsumexp(-factors * q, 1) / (factors[:, 0] * q.min())
+
+    def above(factor):
+        return loss.inverse_link(loss.log_sum(factor * q)) / (factor * q.min().item()) - 0.7
+
     with torch.no_grad():
         for p in net.parameters():
-            p *= factors[smoothed > 0.7][-1] ** (1 / depth)
+            p *= brentq(above, 0.05 / q.min(), 20 / q.min()) ** (1 / depth)
     report = nm.measure(net, (X, y), loss=loss)
     margin = loss.inverse_link(report.log_loss)
     assert 0.1 * report.q_min < margin < 0.8 * report.q_min
     certificate = nm.certify(net, (X, y), loss=loss)
-    # Lemma C.8: delta = gamma~^{-2/L} K (N - 1) / (L l^{-1}(Loss)), K = 1 / e for f(q) = q.
-    bound = report.smoothed_margin ** (-2 / depth) * (len(X) - 1) / (math.e * depth * margin)
-    if name != "exponential":
+    # Lemma C.8: delta = gamma~^{-2/L} K (N - 1) / (L l^{-1}(Loss)), K = 1 / e for f(q) = q; for
+    # e^{-q^p} with p more in K, which g' / g takes away, and the power of the margin.
+    powered = margin ** (3 if "cubic" in name else 1)
+    bound = report.smoothed_margin ** (-2 / depth) * (len(X) - 1) / (math.e * depth * powered)
+    if "exponential" not in name:
         bound *= math.exp(math.exp(report.log_loss))
     assert certificate.lemma_delta == pytest.approx(bound, rel=1e-9)
     assert certificate.loss_delta <= bound
+
+
+def test_bound_of_the_lemma_for_a_loss_of_the_user():
+    """f = 2 q is 2 times a margin, K = 1: the bound is that of the exponential loss at 2 q."""
+    steep = nm.losses.Loss(lambda q: 2 * q, lambda q: 2 + 0 * q, lambda x: x / 2)
+    cubic = nm.losses.Loss(lambda q: q**3, lambda q: 3 * q**2, lambda x: x ** (1 / 3))
+    net = linear_net([1.5, 0.5])
+    data = ([[2.0, 0.1], [1.0, 1.0], [1.6, 0.0]], [1, 1, 1])
+    bound = nm.certify(net, data, loss=steep).lemma_delta
+    x, q = -steep.log_sum(nm.measure(net, data).q), torch.tensor([2.0, 2.4, 3.05])
+    length = 1.5**2 + 0.5**2
+    assert bound == pytest.approx(2 * length * (2 / x) ** 2 / (math.e * x), rel=1e-9)
+    # The K of (B3.4) loses, and by how much is what the closed form of q^3 saves.
+    general, own = (nm.certify(net, data, loss=L) for L in (cubic, nm.losses.Exponential(3)))
+    assert general.loss_delta == pytest.approx(own.loss_delta, rel=1e-9)
+    K = cubic.check_b3().K
+    assert general.lemma_delta == pytest.approx(own.lemma_delta * K / 3, rel=1e-9)
+    assert own.loss_delta <= own.lemma_delta and math.log2((q.max() / q.min()).item()) < 1
 
 
 def test_the_lemma_is_not_claimed_beyond_its_losses():
@@ -433,7 +457,6 @@ def test_the_lemma_is_not_claimed_beyond_its_losses():
     net.weight.data[:] = 3.0
     data = ([[2.0, 0.0], [0.0, -2.0]], [1, -1])
     assert nm.certify(net, data, loss=nm.losses.Exponential()).lemma_delta is not None
-    assert nm.certify(net, data, loss=nm.losses.Exponential(power=3)).lemma_delta is None
     net.weight.data[:] = 1e-3  # the loss is beyond that of a sample with margin 0
     assert nm.certify(net, data, loss=nm.losses.Exponential()).lemma_delta is None
 

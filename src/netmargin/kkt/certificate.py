@@ -69,8 +69,8 @@ class KKTCertificate(Record):
     loss_epsilon, loss_delta : float
         Those of Lemma C.8's multipliers, which are proportional to the slopes of the loss.
     lemma_delta : float or None
-        The bound of that lemma on loss_delta, for the exponential loss, the logistic loss and the
-        cross-entropy; None where its hypotheses fail.
+        The bound of that lemma on loss_delta; for a `Loss` of yours with the K that `check_b3`
+        measures. None where its hypotheses fail.
     completeness : Completeness
         Whether the constraints that took part suffice.
     status : Status

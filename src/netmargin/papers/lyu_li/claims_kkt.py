@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from ...kkt import certify, tangent_svm
-from ...losses import Exponential
+from ...losses import Exponential, Logistic
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ._instances import (
+    LOSSES,
     PAPER,
     ROUNDING,
     SEPARATED,
@@ -72,24 +73,27 @@ def _reach_late_states(
 @claim(
     "lyu-li/kkt-lemma",
     "theta / q_min^{1/L} is an (epsilon, delta)-KKT point with epsilon = sqrt(2 (1 - beta)) /"
-    " gamma~^{1/L} and delta = (N - 1) / (e L gamma~^{2/L} log 1/Loss)",
+    " gamma~^{1/L} and delta = (N - 1) F / (e L gamma~^{2/L} g(log 1/Loss)^p), F = 1 for e^{-q^p}"
+    " and e^Loss for log(1 + e^{-q^p})",
     source=(
-        f"{PAPER}, Lemma C.8 with its own multipliers and the tight constant for the exponential"
-        " loss (C_2 = 2 e N .. is valid, and loose by more than e^2)"
+        f"{PAPER}, Lemma C.8 with its own multipliers and the tight constant (C_2 = 2 e N K^2 .. is"
+        " valid, and loose by more than e^2)"
     ),
-    hypotheses="exponential loss below 1; pointwise",
+    hypotheses=f"{SEPARATED}; exponential, logistic, e^{{-q^3}}, log(1 + e^{{-q^3}}); pointwise",
     tolerance=1e-9,
     because=ROUNDING,
     trials=(14, 220),
 )
 def kkt_lemma(trial: Trial, *, epsilon: float = 1.0, delta: float = 1.0) -> Finding:
-    points, at, _ = examine_points(trial, Exponential())
+    loss = LOSSES[trial.number % 4]
+    points, at, where = examine_points(trial, loss)
     L, q = points.order, points.gaps().detach()[..., 0]
     length, rho = at["square"].sqrt(), at["rho2"].sqrt()
     smallest = q.amin(1)
     scale = smallest ** (-2 / L)
-    gamma = at["x"] / rho**L
-    weights = torch.exp(-q + at["x"][:, None])  # e^{-q_n} / Loss
+    smoothed = loss.g(at["x"])
+    gamma = smoothed / rho**L
+    weights = torch.exp(loss.log_slope(q) + at["x"][:, None])  # -l'(q_n) / Loss
     found_delta = scale * rho / length * (weights * (q - smallest[:, None])).sum(1)
     # theta~ - sum lambda_n h_n, lambda_n the proof's: sum lambda_n h_n = q_min^{-1/L} rho d / |d|,
     # d = d theta / dt.
@@ -99,12 +103,15 @@ def kkt_lemma(trial: Trial, *, epsilon: float = 1.0, delta: float = 1.0) -> Find
     }
     found_epsilon = scale * points.inner(residual, residual)
     bound_epsilon = 2 * (1 - at["radial"] / (rho * length)).clamp(min=0) / gamma ** (2 / L)
-    bound_delta = (q.shape[1] - 1) / (math.e * L * gamma ** (2 / L) * at["x"])
+    depth = smoothed ** getattr(loss, "power", 1)
+    if isinstance(loss, Logistic):
+        depth = depth / torch.exp(torch.exp(-at["x"]))
+    bound_delta = (q.shape[1] - 1) / (math.e * L * gamma ** (2 / L) * depth)
     worst = torch.maximum(
         (found_epsilon - epsilon**2 * bound_epsilon) / (scale * at["rho2"]),
         (found_delta - delta * bound_delta) / (bound_delta + 1e-9),
     )
-    return Finding.of(worst[at["keep"]], points.setting())
+    return Finding.of(worst[at["keep"]], where)
 
 
 @kkt_lemma.printed("x e^{-x} attains the maximum value e at x = 1")
