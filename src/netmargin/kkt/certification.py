@@ -135,9 +135,10 @@ def certify(
                 radius_epsilon, share = found.epsilon, None
                 if radius > 0 and status is not Status.INTERRUPTED:
                     chosen, first = search.chosen, search.multipliers
-                    radius_epsilon, status = within_radius(
+                    wide = within_radius(
                         problem, chosen, first, radius=radius, seed=seed, display=display
                     )
+                    radius_epsilon, status = wide.epsilon, wide.status
                     share = kink_share(problem, chosen, found.multipliers, radius)
     order = torch.argsort(found.multipliers, descending=True, stable=True)
     order = order[found.multipliers[order] > 0]

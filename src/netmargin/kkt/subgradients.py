@@ -8,6 +8,7 @@ real point, so that epsilon is attained, though perhaps not the smallest.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -53,6 +54,15 @@ rounding.
 """
 
 
+class WithinRadius(NamedTuple):
+    """What gradients within the radius gave; Ctrl-C may have come before there were any."""
+
+    epsilon: float  # the smallest one, attained; infinite without columns
+    near: ConstraintSubset  # the constraints that took part
+    columns: "Columns | None"
+    status: Status
+
+
 def within_radius(
     problem: Problem,
     chosen: ConstraintSubset,
@@ -61,11 +71,8 @@ def within_radius(
     radius: float,
     seed: int,
     display: Progress,
-) -> tuple[float, Status]:
-    """The smallest epsilon over gradients within radius ||theta~||, and how the search ended.
-
-    It is attained, and infinite where Ctrl-C came first. `weights`, (K,), are those of `chosen`.
-    """
+) -> WithinRadius:
+    """The smallest epsilon over gradients within radius ||theta~||, by the weights of `chosen`."""
     constraints, centre = problem.constraints, problem.constraints.point
     values = constraints.values_of(chosen)
     merit = torch.where(
@@ -77,9 +84,9 @@ def within_radius(
     # Every round adds gradients at points on both sides of theta~ and solves for multipliers again,
     # to 1e-6 only, as epsilon is recomputed from them.
     random = torch.Generator().manual_seed(seed)
-    best, patience = math.inf, 0
+    best, patience, columns = math.inf, 0, None
     try:
-        columns = _Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
+        columns = Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
         best = columns.epsilon
         for number in range(_ROUNDS):
             line = f"gradients within the radius, epsilon / norm {best / problem.norm:.3g}"
@@ -99,10 +106,10 @@ def within_radius(
             if patience == _PATIENCE:
                 break
     except KeyboardInterrupt:
-        return best, Status.INTERRUPTED
+        return WithinRadius(best, near, columns, Status.INTERRUPTED)
     finally:
         constraints.move_to(centre)
-    return best, Status.FINISHED
+    return WithinRadius(best, near, columns, Status.FINISHED)
 
 
 def kink_share(
@@ -117,12 +124,15 @@ def kink_share(
     return near / total if total else None
 
 
-class _Columns:
-    """Gradients at various points, with their inner products and best multipliers."""
+class Columns:
+    """Gradients at various points, with their inner products and best multipliers.
+
+    The first ones are those of every constraint at theta~ itself.
+    """
 
     def __init__(self, problem: Problem, gradients: Gradients):
         self._problem = problem
-        self._gradients = gradients
+        self._gradients, self._owners = gradients, np.arange(len(gradients))
         self._gram = gradients.inner(gradients).cpu().numpy()
         self._linear = gradients.along(problem.target).cpu().numpy()
         self.solve()
@@ -131,14 +141,14 @@ class _Columns:
         """Add the gradients that would lower epsilon most."""
         slopes = gradients.along(residual)
         order = torch.argsort(slopes, descending=True)[:_ENTERING_COLUMNS]
-        new = gradients[
-            order[slopes[order] > _NEGLIGIBLE_SLOPE * norm_of(residual) * self._problem.norm]
-        ]
+        order = order[slopes[order] > _NEGLIGIBLE_SLOPE * norm_of(residual) * self._problem.norm]
+        new = gradients[order]
         if len(new):
             across = self._gradients.inner(new).cpu().numpy()
             self._gram = np.block([[self._gram, across], [across.T, new.inner(new).cpu().numpy()]])
             self._linear = np.append(self._linear, new.along(self._problem.target).cpu().numpy())
             self._gradients = Gradients.concatenate([self._gradients, new])
+            self._owners = np.append(self._owners, order.cpu().numpy())
 
     def solve(self) -> None:
         """Find the best multipliers, and drop columns without one where there are many."""
@@ -146,10 +156,24 @@ class _Columns:
         self._weights = multipliers(self._gram, self._linear, exact=False)
         self.epsilon = norm_of(self.residual())
         if len(self._weights) > _MOST_COLUMNS:
-            kept = np.flatnonzero(self._weights > 0)
+            first = np.arange(len(self._weights)) <= self._owners.max()
+            kept = np.flatnonzero((self._weights > 0) | first)
             rows = torch.from_numpy(kept).to(self._gradients.rows.device)
             self._gradients, self._gram = self._gradients[rows], self._gram[np.ix_(kept, kept)]
             self._linear, self._weights = self._linear[kept], self._weights[kept]
+            self._owners = self._owners[kept]
+
+    def averages(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each constraint the average of its gradients by multipliers, or that at theta~ if it
+        has none: their inner products (K, K), and those with theta~ (K,).
+        """
+        count = len(self._weights)  # where Ctrl-C came, more columns may have entered
+        shares = np.zeros((self._owners.max() + 1, count))
+        shares[self._owners[:count], np.arange(count)] = self._weights
+        without = np.flatnonzero(shares.sum(1) == 0)
+        shares[without, without] = 1.0
+        shares /= shares.sum(1, keepdims=True)
+        return shares @ self._gram[:count, :count] @ shares.T, shares @ self._linear[:count]
 
     def residual(self) -> Vector:
         """Compute theta~ minus the combination of the columns, in float64."""

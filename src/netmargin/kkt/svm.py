@@ -6,14 +6,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core.arguments import check_choice, check_count
+from ..core.arguments import check_choice, check_count, check_number, check_seed
+from ..core.progress import Progress
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
 from ..nets.data import Choice, Data, takes_data
 from ..nets.model import with_gradients
 from ..result import Status
 from ..solvers import kernel_max_margin
+from .multipliers import multipliers
 from .problem import NORMS, Problem, require_in_range
+from .subgradients import within_radius
 
 _RELATIVE_GAP = 1e-9
 """Gap to which the machine is solved: an angle of 1e-4 between v and theta still differs from 0."""
@@ -50,7 +53,9 @@ def tangent_svm(
     data: Data,
     *,
     norm: str = "global",
+    radius: float = 0.0,
     max_constraints: int = 2000,
+    seed: int = 0,
     scores: Choice | None = None,
 ) -> TangentSVM:
     """Solve the hard-margin support vector machine on the gradients of a net's own constraints.
@@ -66,7 +71,14 @@ def tangent_svm(
         It is not changed.
     data : pair (X, y), or iterable of (x, y) batches
         Inputs and labels, as for `measure`; batches are read once and held in memory.
-    norm, max_constraints, scores : optional
+    norm : {"global", "layers", "partial"}, default "global"
+        As for `certify`.
+    radius : float, default 0.0
+        If positive, the gradient of each constraint with a multiplier, or nearly on the margin, is
+        an average of gradients within radius ||theta~|| of theta~, as at the kinks of ReLU nets a
+        KKT point asks for: that of the best multipliers of `certify`. Other constraints are left
+        out.
+    max_constraints, seed, scores : optional
         As for `certify`.
 
     Returns
@@ -92,20 +104,28 @@ def tangent_svm(
     Source: Lyu and Li 2019, Corollary 4.5 and Lemma C.13.
     """
     norm = check_choice("norm", norm, NORMS)
-    max_constraints = check_count("max_constraints", max_constraints)
+    radius = check_number("radius", radius, at_least=0)
+    max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     problem = Problem(model, data, norm=norm, loss=CrossEntropy())
     count = min(max_constraints, problem.constraints.count)
     chosen = problem.constraints.smallest(
         torch.argsort(problem.report.q, stable=True)[:count], count
     )
     gram = problem.constraints.gradients(chosen).inner().cpu().numpy()
-    values = problem.constraints.values_of(chosen).cpu().numpy()
+    # <theta~, grad s> by Euler.
+    slopes = problem.order * problem.constraints.values_of(chosen).cpu().numpy()
     require_in_range(float(np.diag(gram).max()), problem.constraints.scored)
-    solution = kernel_max_margin((gram + gram.T) / 2, np.ones(count), tol=_RELATIVE_GAP)
-    # <theta~, v> by Euler: v is proportional to sum dual_k grad s_k, and <theta~, grad s_k> = L
-    # s_k.
+    gram = (gram + gram.T) / 2
+    if radius > 0:
+        first = torch.from_numpy(multipliers(gram, slopes)).to(chosen.samples.device)
+        silent = Progress(False, "")
+        wide = within_radius(problem, chosen, first, radius=radius, seed=seed, display=silent)
+        if wide.columns is not None:
+            chosen, (gram, slopes) = wide.near, wide.columns.averages()
+    solution = kernel_max_margin(gram, np.ones(len(gram)), tol=_RELATIVE_GAP)
+    # v is proportional to sum dual_k grad s_k.
     length = float(np.sqrt(max(solution.dual @ gram @ solution.dual, 0.0)))
-    cosine = problem.order * float(solution.dual @ values) / (problem.norm * length)
+    cosine = float(solution.dual @ slopes) / (problem.norm * length)
     return TangentSVM(
         cosine,
         solution.margin,
