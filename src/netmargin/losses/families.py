@@ -51,6 +51,9 @@ class _OddPower(Loss, ABC):
     def _power_prime(self, q: Tensor) -> Tensor:
         return self.power * q ** (self.power - 1)
 
+    def _power(self, q: Tensor) -> Tensor:
+        return q if self.power == 1 else q**self.power
+
     def _root(self, x: Tensor) -> Tensor:
         return x if self.power == 1 else torch.sign(x) * x.abs() ** (1 / self.power)
 
@@ -99,7 +102,7 @@ class Exponential(_OddPower):
     _names: ClassVar = {1: "exponential", 3: "exponential-cubic"}
 
     def _f(self, q: Tensor) -> Tensor:
-        return q**self.power
+        return self._power(q)
 
     _f_prime, _g = _OddPower._power_prime, _OddPower._root
 
@@ -133,7 +136,7 @@ class Logistic(_OddPower):
         self.bounded_slope = power == 1
 
     def _f(self, q: Tensor) -> Tensor:
-        return -logspace.log_softplus(-(q**self.power))
+        return -logspace.log_softplus(-self._power(q))
 
     def _f_prime(self, q: Tensor) -> Tensor:
         return torch.exp(self.log_slope(q) + self._f(q))

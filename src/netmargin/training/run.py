@@ -232,11 +232,11 @@ class Run:
 
     def _measure_or_none(self) -> tuple[Tensor, float] | None:
         """Margins and log-loss, or None where parameters or outputs are not finite."""
-        if not all(map(are_finite, chain(self.model.parameters(), self.model.buffers()))):
-            return None
         try:
             if self.whole:
-                return self.whole.measure()
+                return self.whole.measure() if self.whole.is_finite() else None
+            if not all(map(are_finite, chain(self.model.parameters(), self.model.buffers()))):
+                return None
             return self._measure_by(
                 lambda size: measure_margins(
                     self.model, self._batches(self.measured, size), self.loss

@@ -10,6 +10,7 @@ from ..core.memory import advise_on_memory
 from ..losses import Loss
 from ..margins import measure_scores
 from ..nets.model import in_mode, scores
+from ..nets.whole_tensors import are_finite
 from .module_state import copy_state, restore_state, tensors_of
 from .relative_loss import differentiate, take_step
 
@@ -22,12 +23,15 @@ class WholeBatch:
         self._outputs: Any = None  # with their graph, of the last pass
         self._start: list[tuple[Tensor, Tensor, Tensor]] = []
 
+    def is_finite(self) -> bool:
+        """Whether all parameters that were moved are finite."""
+        return all(are_finite(parameter.detach()) for parameter, *_ in self._start)
+
     def measure(self) -> tuple[Tensor, float]:
         """Margins (N,) and the log-loss where the parameters are now."""
         with advise_on_memory(len(self._x)):
             self._outputs = None  # whose graph takes as much memory as the new one
-            with in_mode(self._model, training=False):
-                self._outputs = scores(self._model, self._x)
+            self._outputs = scores(self._model, self._x)  # the same in every mode
             with torch.no_grad():
                 return measure_scores(self._outputs, self._y, self._loss)
 
