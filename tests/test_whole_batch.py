@@ -55,6 +55,18 @@ def test_passes_that_measure_and_step_lead_where_two_passes_do(data, monkeypatch
     assert two.passes - one.passes > tries - 10
 
 
+def test_a_fixed_order_ends_at_the_margin_of_shuffled_samples(data):
+    """At a constant rate, where sums in another order are all that differs."""
+    ends = []
+    for shuffle in (False, True):
+        torch.manual_seed(0)
+        net = nm.models.mlp([10, 20, 3]).double()
+        history = train(net, data, lr=0.2, until=nm.Epochs(300), shuffle=shuffle)
+        ends.append(history.rows[-1]["normalized_margin"])
+    assert ends[0] == pytest.approx(ends[1], rel=1e-6)
+    assert ends[0] != 0
+
+
 def test_samples_keep_their_order(data):
     mine = nm.models.mlp([10, 20, 3])
     theirs = copy.deepcopy(mine)
