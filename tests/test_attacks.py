@@ -389,6 +389,7 @@ def test_two_classes_behind_prelus_and_max_pools():
     assert broken.sum() <= 0.05 * len(X)
 
 
+@pytest.mark.slow_cases("activation1")
 @pytest.mark.parametrize("activation", [nn.GELU(), nn.Softplus()])
 def test_flips_of_nets_whose_rounding_is_unknown_are_not_on_the_boundary_itself(activation):
     torch.manual_seed(0)

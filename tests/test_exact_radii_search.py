@@ -57,6 +57,7 @@ def test_two_planes(attacks):
     assert (report.lower <= report.upper).all()
 
 
+@pytest.mark.slow_cases("0.001")
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_linear_nets_of_any_scale(scale):
     net = nn.Linear(5, 4).double()

@@ -339,8 +339,10 @@ def test_two_samples_step_to_the_best_point_of_their_box(q):
         s_low, t_low = -random.choice([0.0, 0.3, 2.0], size=2)
         s = t = 0.0
         for _ in range(3000):  # one step at a time, each to the best point of its line
-            s = min(max(u - q * t, s_low), s_high)
+            before, s = s, min(max(u - q * t, s_low), s_high)
             t = min(max(v - q * s, t_low), t_high)
+            if s == before:
+                break
         found = steps.solve_two(q, u, v, (s_low, s_high, t_low, t_high))
         least, value = (
             (a * a + 2 * q * a * b + b * b) / 2 - u * a - v * b for a, b in ((s, t), found)

@@ -71,7 +71,7 @@ def roots(net: nn.Sequential, kinks: set) -> list[Fraction]:
     return found
 
 
-@pytest.mark.slow_cases("8-options2")
+@pytest.mark.slow_cases("8-options2", "2-options1")
 @pytest.mark.parametrize(
     ("count", "options"),
     [
@@ -149,6 +149,8 @@ def cancelling_net(first, second, out, bias, kind: str) -> nn.Sequential:
     "convolutions-exact",
     "dead-exact",
     "linear-exact",
+    "linear-None",
+    "dead-None",
 )
 @pytest.mark.parametrize("effort", [None, "quick", "standard", "exact"])
 @pytest.mark.parametrize("kind", ["linear", "relu", "dead", "convolutions"])

@@ -135,7 +135,7 @@ def test_a_forward_in_numpy_has_no_tangent_kernel():
         nm.kernels.empirical_ntk(model, X)
 
 
-@pytest.mark.slow_cases("compile")
+@pytest.mark.slow_cases("compile", "<lambda>")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
     "wrap", [nn.DataParallel, torch.compile, lambda net: torch.compile(nn.DataParallel(net))]

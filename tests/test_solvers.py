@@ -88,6 +88,7 @@ def judged(solution, X, y, bias):
     return margins
 
 
+@pytest.mark.slow_cases("3-True")
 @pytest.mark.parametrize(("d", "bias"), [(2, True), (3, False), (3, True)])
 def test_solution_is_sparse_slack_and_a_net(d, bias):
     random = np.random.default_rng(d)
@@ -549,6 +550,7 @@ def test_linearly_separable_data_have_a_margin_at_once():
     assert f1_max_margin(X, y, time_limit=0.0).margin > 0.01
 
 
+@pytest.mark.slow_cases("10000.0")
 @pytest.mark.parametrize("C", [1e-10, 1e-3, 1.0, 1e4, 1e8])
 def test_soft_margins_of_contradictions(C):
     random = np.random.default_rng(0)

@@ -155,7 +155,7 @@ def test_every_bound_is_above_the_best_neuron_and_the_proved_ones_equal_it(kind,
             assert attained == pytest.approx(values, abs=1e-12)
 
 
-@pytest.mark.slow_cases("axes", "rays", "a bias", "lattice--1.0")
+@pytest.mark.slow_cases("axes", "rays", "a bias", "lattice--1.0", "random--1.0")
 @pytest.mark.parametrize("slope", [0.3, 1.0, -1.0, 2.5])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_bound_of_other_activations_is_above_the_best_neuron(kind, slope):
@@ -357,7 +357,7 @@ class BlindTree(ActivationBranchAndBound):
         pass
 
 
-@pytest.mark.slow_cases("0.001-100.0", "0.1-1.5")
+@pytest.mark.slow_cases("0.001-100.0", "0.1-1.5", "0.001-3.0")
 @pytest.mark.parametrize(
     ("tol", "above"), [(0.1, 0.5), (0.1, 1.5), (1e-3, 0.5), (1e-3, 3.0), (1e-3, 100.0)]
 )
@@ -395,6 +395,7 @@ def test_relaxation_is_tight_where_it_can_be():
 # Margins of the variation norm
 
 
+@pytest.mark.slow_cases("4-2")
 @pytest.mark.parametrize(("positive", "negative"), [(1, 0), (1, 1), (3, 2), (4, 2)])
 def test_margins_of_orthogonal_points(positive, negative):
     """p is a / n on each class: the margin is half of 1 / (sqrt n_+ + sqrt n_-), proved."""
@@ -434,6 +435,7 @@ def test_separable_data_of_very_different_sizes_keep_their_margin_in_the_bracket
         assert solution.margin <= 0.5 <= solution.upper_bound * (1 + 1e-9)
 
 
+@pytest.mark.slow_cases("3.0")
 @pytest.mark.parametrize("C", [0.05, 0.4, 3.0])
 def test_soft_margins_are_proved_by_their_dual(C):
     """0 <= p <= C, no neuron promises more than 1, the bound is sum p: by exact maxima."""
@@ -572,6 +574,7 @@ def test_bounds_of_all_slopes_are_above_the_best_neuron(monkeypatch):
         assert largest >= best_neuron(Z, c, 1) * (1 - 1e-12)
 
 
+@pytest.mark.slow_cases("1")
 @pytest.mark.parametrize("power", [1, 2])
 def test_margins_and_objectives_are_attained_in_rationals(power):
     """By the measure that is returned, whose atoms are of length 1 to rounding only."""

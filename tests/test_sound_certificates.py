@@ -97,7 +97,7 @@ def in_one_plane(order: int, turn: float, size: float, others: int = 0):
     return net, X, torch.ones(len(X), dtype=torch.int64)
 
 
-@pytest.mark.slow_cases("2-70", "3-70")
+@pytest.mark.slow_cases("2-70", "3-70", "1-70", "2-0")
 @pytest.mark.parametrize("others", [0, 70])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_lower_bound_is_attained_in_a_plane(order, others):
@@ -127,7 +127,7 @@ class Square(nn.Module):
         return torch.relu(x) ** 2
 
 
-@pytest.mark.slow_cases("20")
+@pytest.mark.slow_cases("20", "4")
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("few", [1, 4, 20])
 def test_no_multipliers_beat_the_lower_bound(name, few):
@@ -558,6 +558,7 @@ class TwoUnits(nn.Module):
         return torch.relu(nn.functional.linear(x, self.weights)).sum(1, keepdim=True)
 
 
+@pytest.mark.slow_cases("0.0001")
 @pytest.mark.parametrize("d", [1e-2, 1e-4])
 def test_gradients_come_from_within_the_radius(d):
     """theta = (d, 1 - d): (1, 1) alone leaves (1 - 2 d) / sqrt 2, with (0, 1) nothing."""

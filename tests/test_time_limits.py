@@ -71,6 +71,7 @@ def test_classes_share_the_limit_of_a_kernel_fit(C, clock, monkeypatch):
     assert seen == [3.0, 4.0, 2.0]
 
 
+@pytest.mark.slow_cases("3")
 @pytest.mark.parametrize("C", [None, 10.0])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_fit_that_runs_out_of_time_warns_and_predicts(C, classes, clock, monkeypatch):

@@ -295,6 +295,7 @@ def test_interruption_between_two_epochs_loses_neither(tmp_path, digits, monkeyp
     assert nm.History.load(tmp_path / "history.jsonl").rows == whole.rows
 
 
+@pytest.mark.slow_cases("loss1-6.0")
 @pytest.mark.parametrize(("loss", "scale"), [(Exponential(), 30.0), (Exponential(3), 6.0)])
 def test_steep_losses_start_from_their_own_value(digits, loss, scale):
     model = fresh()

@@ -191,7 +191,7 @@ def test_targets_of_0_need_no_neuron(loss):
     assert (fit.objective, fit.local_gap, len(fit.neurons)) == (0, 0, 0)
 
 
-@pytest.mark.slow_cases("60")
+@pytest.mark.slow
 @pytest.mark.parametrize(("far", "tol"), [(60, 0.2), (1e4, 0.5)])
 def test_one_sample_of_a_class_and_outliers(far, tol):
     inputs = np.concatenate([X, far * X[:2]])

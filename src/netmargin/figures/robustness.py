@@ -38,7 +38,7 @@ def draw_robustness(reports: dict[str, RobustnessReport], folder: str | Path) ->
     --------
     >>> import tempfile, torch, netmargin as nm
     >>> _ = torch.manual_seed(0)
-    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=20)
+    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=10)
     >>> _ = nm.train(net, data, until=nm.LogLossBelow(-1), progress=False)
     >>> report = nm.robustness(net, data, progress=False)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -24,15 +24,14 @@ def rounding_errors(
     errors, entering = torch.zeros_like(x), []
     with torch.no_grad():
         for index, (_, part) in enumerate(stretches_of(net)):
-            before, fresh = norm(errors.flatten(1)), torch.zeros_like(x)
+            before = norm(errors.flatten(1))
+            fresh = torch.zeros_like(x) if index else errors  # of the samples there are none
             for layer in part:
                 if units and isinstance(layer, KINKS):
                     entering.append(errors.flatten(1))
-                errors, fresh, x = (
-                    propagate_errors(layer, x, errors),
-                    propagate_errors(layer, x, fresh),
-                    layer(x),
-                )
+                grown = propagate_errors(layer, x, errors)
+                fresh = propagate_errors(layer, x, fresh) if index else grown
+                errors, x = grown, layer(x)
             if index < len(norms):
                 most = norms[index] * before + norm(fresh.flatten(1))
                 # A norm that is no float64 number says nothing.
