@@ -171,7 +171,10 @@ def _count_words(a: int, s: int, N: int) -> int:
         factor = [
             Fraction(1, math.factorial(k)) if k % 2 == odd else Fraction(0) for k in range(a + 1)
         ]
-        series = [sum(series[i] * factor[k - i] for i in range(k + 1)) for k in range(a + 1)]
+        series = [
+            sum((series[i] * factor[k - i] for i in range(k + 1)), Fraction(0))
+            for k in range(a + 1)
+        ]
     return int(series[a] * math.factorial(a))
 
 
