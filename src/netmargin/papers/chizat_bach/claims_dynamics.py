@@ -276,8 +276,7 @@ def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0) -> Finding:
         rates = 1 / (16 * np.abs(features).max() * np.sqrt(np.arange(2000, 20_000) + 1))
         found = (run.log_sizes[20_000] - run.log_sizes[2000]) / (run.optimum * rates.sum())
         where = f"{features.shape} features, gamma_1 {run.optimum:.3f}"
-        shown = f"log beta grew by {found:.3f} gamma_1 sum eta"
-        return Finding.of(share - found, where, shown, share=found / share)
+        return Finding.of(share - found, where, f"log beta grew by {found:.3f} gamma_1 sum eta")
     # The bound on a single step asks nothing of the rate; with a large one it exceeds rounding.
     rate = 0.2 / np.abs(features).max()
     run = train_magnitudes(features, y, steps=400, rate=lambda t: np.full(len(t), rate))

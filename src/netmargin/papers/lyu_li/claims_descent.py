@@ -68,6 +68,7 @@ def _start_opposed(trial: Trial) -> Start:
     tolerance=1e-10,
     because="rounding of log Loss, log rho and phi, and of differences of neighbours",
     trials=(3, 12),
+    sharpen={"relative": 1},
 )
 def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
     # Cubed ReLUs are the lowest power with a second derivative that is continuous, as (S1) asks.
@@ -118,6 +119,7 @@ def _() -> Finding:
         " the margins, however small, are taken in rationals"
     ),
     trials=(3, 20),
+    sharpen={"relative": 1, "growth": 1, "factor": 1},
 )
 def gd_key_lemma(
     trial: Trial, *, relative: float = 1.0, growth: float = 1.0, factor: float = 1.0
@@ -280,6 +282,7 @@ def descend(trial: Trial) -> Descent:
     tolerance=1e-7,
     because="differences of neighbouring values of log Loss, relative to the promises",
     trials=(3, 10),
+    ascent=0,
 )
 def gd_rates(
     trial: Trial,
@@ -317,7 +320,9 @@ def gd_rates(
             f" ~ log(T)^{fits[1].value:.3f} (claim {1 / L:.3f}), log gamma^ rose by"
             f" {run.log_gamma[-1] - run.log_gamma[0]:.3g}"
         )
-    return Finding.of_one(criteria, _name(run), measured)
+    most = [float(ratio.max()) for ratio in ratios]
+    room = {"lower": 1 / max(most[0], most[2]), "upper": 1 / most[1], "approach": 1 / most[3]}
+    return Finding.of_one(criteria, _name(run), measured, **room)
 
 
 def _name(run: Descent) -> str:
@@ -344,6 +349,7 @@ def _name(run: Descent) -> str:
     tolerance=1e-6,
     because="differences of neighbouring directions, relative to their bounds",
     trials=(3, 10),
+    ascent=0,
 )
 def gd_limit(
     trial: Trial, *, turn: float = 1.0, angle: float = 1.0, epsilon: float = 1.0, falls: float = 1.0
@@ -353,11 +359,13 @@ def gd_limit(
     gamma = run.depth / np.exp(L * run.log_rho)
     turns = (start.bounds.gradient / (L * gamma[:-1]) * np.exp(steps) + 1) * steps
     criteria = list(run.turn[1:] / (turn * turns) - 1)
+    room = {"turn": 1 / (1 + max(criteria))}
     sums = np.append(0.0, np.cumsum((run.beta[:-1] ** -2.0 - 1) * steps))
     random = trial.random
     for i, j in (np.sort(random.choice(len(sums), 2, replace=False)) for _ in range(100)):
         bound = (run.log_gamma[j] - run.log_gamma[i]) / L
         criteria.append(angle * (sums[j] - sums[i]) / bound - 1)
+    room["angle"] = 1 / (1 + max(criteria[-100:]))
     if N > 1 and not run.constant:
         gamma_0 = math.exp(run.log_gamma[0])
         C_0 = (run.log_gamma[-1] - run.log_gamma[0]) / L
@@ -374,7 +382,7 @@ def gd_limit(
         ):
             criteria.append(falls * least * after / before - 1)
     measured = f"epsilon {run.epsilon[0]:.2g} -> {run.epsilon[-1]:.2g}"
-    return Finding.of_one(criteria, _name(run), measured)
+    return Finding.of_one(criteria, _name(run), measured, **room)
 
 
 @claim(
@@ -395,6 +403,7 @@ def gd_limit(
         "error of the integrator (1e-5 a step) where the bounds are attained, relative in log t"
     ),
     trials=(3, 9),
+    ascent=0,
 )
 def rates(
     trial: Trial, *, lower: float = 1.0, upper: float = 1.0, exponent: float = 0.0
@@ -430,7 +439,8 @@ def rates(
     )
     relative = [(gap / log_t)[log_t > 0] for gap in (below, above)]
     where = f"{loss.name} loss, flow to log10-loss -300, L = {L}"
-    return Finding.of_one(np.concatenate([*relative, off]), where, measured)
+    room = {"lower": math.exp(-below.max()), "upper": math.exp(-above.max())}
+    return Finding.of_one(np.concatenate([*relative, off]), where, measured, **room)
 
 
 @claim(
@@ -449,6 +459,7 @@ def rates(
     tolerance=1e-8,
     because="Simpson's rule, in logarithms",
     trials=(4, 16),
+    sharpen={"K_factor": -1},
 )
 def loss_growth(trial: Trial, *, K_factor: float = 1.0, exponent: float = 2.0) -> Finding:
     loss, L = LOSSES[trial.number % 4], 1.0 + trial.number // 4 % 4

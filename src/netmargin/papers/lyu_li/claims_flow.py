@@ -32,6 +32,7 @@ from ._instances import (
     tolerance=1e-10,
     because=ROUNDING,
     trials=(14, 170),
+    sharpen="identity",
 )
 def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     if trial.number % 4 == 3:
@@ -76,6 +77,7 @@ def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
     tolerance=1e-12,
     because="logarithms of sums, relative to f(q_min) or q_min",
     trials=(8, 80),
+    sharpen={"log_n": -1},
 )
 def sandwich(trial: Trial, *, log_n: float = 1.0) -> Finding:
     loss, random = LOSSES[trial.number % 4], trial.random
@@ -119,6 +121,7 @@ def _() -> Finding:
     tolerance=1e-9,
     because="pointwise rounding; the error of the integrator is 1e-9 a step",
     trials=(10, 220),
+    sharpen="monotone",
 )
 def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -> Finding:
     if has_flow(trial):
@@ -138,6 +141,7 @@ def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -
     tolerance=1e-9,
     because=ROUNDING,
     trials=(12, 220),
+    sharpen={"factor": 1},
 )
 def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
     _, at, where = examine_points(trial)
@@ -152,6 +156,7 @@ def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     trials=(12, 220),
+    sharpen="identity",
 )
 def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     points, at, where = examine_points(trial)
@@ -168,6 +173,7 @@ def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     trials=(14, 220),
+    sharpen={"factor": 1},
 )
 def multiclass(trial: Trial, *, factor: float = 1.0, order_factor: float = 1.0) -> Finding:
     classes = 2 + trial.number % 3
@@ -205,6 +211,7 @@ def _() -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     trials=(14, 220),
+    sharpen={"factor": 1},
 )
 def multihomogeneous(trial: Trial, *, factor: float = 1.0, exponent_factor: float = 1.0) -> Finding:
     points, at, where = examine_points(trial, LOSSES[trial.number // 7 % 4])

@@ -38,6 +38,7 @@ _LATE_FLOW = "squared ReLUs 3-3-1, 6 points, flow to log10-loss -300"
     tolerance=0.0,
     because="epsilon falls by 2.5 at least, 1 - beta by 10 and to 0.03: that counts as holding",
     trials=(1, 5),
+    sharpen="trend",
 )
 def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
     net, data, states = _reach_late_states(trial, rates)
@@ -83,6 +84,7 @@ def _reach_late_states(
     tolerance=1e-9,
     because=ROUNDING,
     trials=(14, 220),
+    sharpen={"epsilon": -1, "delta": -1},
 )
 def kkt_lemma(trial: Trial, *, epsilon: float = 1.0, delta: float = 1.0) -> Finding:
     loss = LOSSES[trial.number % 4]
@@ -138,6 +140,7 @@ def _() -> Finding:
         " in the window, relative to those promised"
     ),
     trials=(2, 10),
+    ascent=0,
 )
 def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) -> Finding:
     start_, L = Start.drawn(trial, power=1 + trial.number % 2), 2.0 + trial.number % 2
@@ -155,9 +158,8 @@ def kkt_finite_time(trial: Trial, *, window: float = 1.0, start: float = 1.0) ->
     violations = find_kkt_points(
         found, L, len(start_.x), gamma[0], C_0, (1.2, 1.0, 0.8, 0.6), start=start, window=window
     )
-    return Finding.of(
-        violations, f"flow of a net of order {L:g} to log10-loss -200, {len(depth)} states"
-    )
+    where = f"flow of a net of order {L:g} to log10-loss -200, {len(depth)} states"
+    return Finding.of(violations, where, both=1 / (1 + max(violations, default=0.0)))
 
 
 @kkt_finite_time.printed("beta^-2 - 1 < 3 implies |beta| < 1/2")
@@ -176,6 +178,7 @@ def _() -> Finding:
     tolerance=1e-9,
     because=ROUNDING,
     trials=(10, 220),
+    sharpen={"factor": 1},
 )
 def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
     if has_flow(trial):
@@ -210,6 +213,7 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
         " holding"
     ),
     trials=(1, 5),
+    sharpen="trend",
 )
 def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     net, data, states = _reach_late_states(trial, 1.0)

@@ -20,6 +20,7 @@ from ._instances import PAPER
     tolerance=1e-9,
     because="d psi / dt relative to the two terms that cancel in it",
     trials=(2, 40),
+    sharpen="identity",
 )
 def mexican_hat(trial: Trial, *, exponent: int = 3) -> Finding:
     random = trial.torch_random

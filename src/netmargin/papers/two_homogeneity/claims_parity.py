@@ -45,6 +45,7 @@ PARITIES = (
     tolerance=1e-5,
     because="solver to 1e-6; slopes within 0.15 of the claim, intervals included",
     trials=(4, 1 + len(PARITIES)),
+    sharpen="identity",
 )
 def parity_margin(trial: Trial, *, factor: float = 1.0, exponent: float = 0.0) -> Finding:
     if trial.number == 0:
