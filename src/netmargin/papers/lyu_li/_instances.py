@@ -101,6 +101,10 @@ def log_growth(loss: Loss, order: float, start: float, depth: np.ndarray) -> np.
     return depth + np.log(simpson(np.exp(w - depth) * slope**2 * g ** (2 / order - 2), x=w, axis=0))
 
 
+_STATES = 4
+"""States within a window of Theorem A.9, at least: its best time may be between two of them."""
+
+
 def find_kkt_points(
     found: tuple[np.ndarray, ...],
     order: float,
@@ -127,8 +131,10 @@ def find_kkt_points(
         # From just after the start to where the window ends well before the run does.
         for needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
             r = start * math.log(needed / gamma) / order
-            if log_rho[-1] > r + Delta:  # the window is within the run
-                inside = (log_rho > r) & (log_rho < r + window * Delta)
+            whole = (log_rho > r) & (log_rho < r + Delta)
+            # The window is within the run, whose states say what happens in it.
+            if log_rho[-1] > r + Delta and whole.sum() >= _STATES:
+                inside = whole & (log_rho < r + window * Delta)
                 worse = np.maximum(epsilons / (epsilon * share * C_1), deltas * needed / C_2)
                 violations.append(float(np.min(worse[inside] - 1, initial=math.inf)))
     return violations

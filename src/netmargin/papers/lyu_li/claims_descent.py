@@ -459,7 +459,7 @@ def rates(
     tolerance=1e-8,
     because="Simpson's rule, in logarithms",
     trials=(4, 16),
-    sharpen={"K_factor": -1},
+    ascent=10,
 )
 def loss_growth(trial: Trial, *, K_factor: float = 1.0, exponent: float = 2.0) -> Finding:
     loss, L = LOSSES[trial.number % 4], 1.0 + trial.number // 4 % 4
@@ -483,5 +483,6 @@ def loss_growth(trial: Trial, *, K_factor: float = 1.0, exponent: float = 2.0) -
     inverse = z - log_G - exponent * np.log(log_G) + 2 / L * loss.g(y_).log().numpy()
     far = z > 100
     bounded = [np.abs((part - part[-1])[far]) - math.log(4) for part in (quotient, inverse)]
-    found = np.concatenate([spread, slopes, low, high, *bounded])
-    return Finding.of(found, f"{loss.name} loss, L = {L:g}, K = {report.K:.3g}")
+    found, where = np.concatenate([spread, slopes, low, high, *bounded]), f"{loss.name} loss"
+    most = max(spread.max(), slopes.max(), low.max() / 2, high.max() / 2)  # there K is squared
+    return Finding.of(found, f"{where}, L = {L:g}, K = {report.K:.3g}", K=math.exp(-most))

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
+from ...flow.theory_rate import SmoothnessBounds
 from ...losses import CrossEntropy, Exponential
 from ..ledger.claim import claim
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
@@ -20,11 +22,21 @@ from ._instances import (
     run_relu_flow,
 )
 
+_DENSE = {
+    "linear, one input": (1, 1, False),
+    "ReLU 3-4 with first bias": (1, 2, True),
+    "ReLU 3-4-3": (1, 3, False),
+    "squared ReLU 3-4": (2, 2, False),
+    "cubed ReLU 2-3": (3, 2, True),
+}
+"""Kinds of nets for which B_1 is known: power, layers, and whether the first one has a bias."""
+
 
 @claim(
     "lyu-li/euler",
-    "<theta, h> = L Phi(x; theta) for every Clarke gradient h of a net of order L",
-    source=f"{PAPER}, Theorem B.2 and Corollary B.3",
+    "<theta, h> = L Phi(x; theta) for every Clarke gradient h of a net of order L; so along v ="
+    " theta every constraint with q_n = 1 rises by L > 0, which is MFCQ",
+    source=f"{PAPER}, Theorem B.2 and Corollary B.3, Definition C.2 and Lemma C.7",
     hypotheses=(
         "Phi locally Lipschitz and L-homogeneous; dense, convolutional, pooling, normalized nets;"
         " one neuron exactly at its kink in every fourth trial"
@@ -162,6 +174,61 @@ def norm_growth(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     points, at, where = examine_points(trial)
     growth = order_factor * points.order * at["nu"]
     return Finding.of((at["radial"] - growth).abs() / growth, where)
+
+
+@claim(
+    "lyu-li/velocity",
+    "|d theta / dt| <= B_1 nu / (gamma~ rho), hence |d theta^ / dt| <= (B_1 / (L gamma~)) d log rho"
+    " / dt",
+    source=f"{PAPER}, Lemma C.11 and (16)",
+    hypotheses=(
+        f"{SEPARATED}; dense nets of powers of ReLUs, for which B_1 is known; pointwise, attained"
+        " by linear nets on one sample"
+    ),
+    tolerance=1e-9,
+    because=ROUNDING,
+    trials=(5, 100),
+    sharpen={"factor": -1},
+)
+def velocity(trial: Trial, *, factor: float = 1.0) -> Finding:
+    points, at, where = examine_points(trial, kinds=tuple(_DENSE))
+    power, layers, bias = _DENSE[points.kind]
+    x = nn.functional.pad(points.x, (0, 1), value=1.0) if bias else points.x
+    B_1, rho = SmoothnessBounds.of_layers(x, power, layers).gradient, at["rho2"].sqrt()
+    smoothed = LOSSES[trial.number % 4].g(at["x"])
+    bound = factor * B_1 * at["nu"] / smoothed * rho ** (points.order - 1)
+    return Finding.of((at["square"].sqrt() / bound - 1)[at["keep"]], where)
+
+
+@claim(
+    "lyu-li/margin-falls",
+    "the normalized margin itself may fall along gradient flow, where the smoothed one rises: that"
+    " of a linear net with one sample (1, a) and k samples (1, -a), wherever these have margins"
+    " that are larger by less than log k + log((a - s) / (a + s)), -s the slope of theta",
+    source=f"{PAPER}, Section 1 (that it may; the instance is ours)",
+    hypotheses="exponential loss below 1, 1 < a < 3, k from 2 to 9; pointwise",
+    tolerance=0.0,
+    because="the sign of a rate, at points up to 0.99 of the way to where it changes",
+    trials=(2, 40),
+    sharpen={"share": 1},
+)
+def margin_falls(trial: Trial, *, share: float = 1.0) -> Finding:
+    random = trial.random
+    a, k, s = random.uniform(1, 3, 256), random.integers(2, 10, 256), random.uniform(0, 0.2, 256)
+    limit = np.log(k) + np.log((a - s) / (a + s))
+    length = share * random.uniform(0.1, 0.99, 256) * limit / (2 * a * s)
+    theta = torch.tensor(np.stack([length, -s * length]), requires_grad=True)
+    first, second = theta[0] + torch.tensor(a) * theta[1], theta[0] - torch.tensor(a) * theta[1]
+    x = -torch.logaddexp(-first, torch.tensor(np.log(k)) - second)
+    rho = theta.norm(dim=0)
+    (velocity,) = torch.autograd.grad(x.sum(), theta, retain_graph=True)
+    rates = [
+        (torch.autograd.grad((margin / rho).sum(), theta, retain_graph=True)[0] * velocity).sum(0)
+        for margin in (first, x)
+    ]
+    falls, rises = rates[0] * rho / first, rates[1] * rho / x
+    keep = (x > 0) & (first > 0) & torch.tensor(limit > 0)
+    return Finding.of(torch.maximum(falls, -rises)[keep], "256 weights between two points")
 
 
 @claim(
