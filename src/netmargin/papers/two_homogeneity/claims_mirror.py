@@ -16,6 +16,7 @@ from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
 from ..ledger.draws import draw_separable
 from ..ledger.points import log_loss, stacked_outputs
+from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._early_margin import promise_margin
 from ._instances import (
@@ -41,6 +42,7 @@ from ._normalized_nets import NormalizedNet, NormalizedReLU, mirror_flow
     tolerance=1e-6,
     because="two integrations with errors of 1e-8 a step; pointwise 1e-12",
     trials=(5, 160),
+    sharpen="identity",
 )
 def mirror_equivalence(trial: Trial, *, factor: float = 2.0) -> Finding:
     # Integrating both flows takes longer than all pointwise instances, so that one trial does it.
@@ -126,6 +128,7 @@ def _bregman(kind: str, v: np.ndarray, u: np.ndarray) -> np.ndarray:
     tolerance=1e-7,
     because="error of the integrator (1e-10 a step), relative to the terms",
     trials=(6, 60),
+    sharpen={"divergence": -1, "eighth": 1},
 )
 def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 8) -> Finding:
     random, m, linear = trial.random, 2 + trial.number % 5, trial.number % 3 == 0
@@ -178,9 +181,10 @@ def _draw_features(trial: Trial, n: int, m: int) -> tuple[str, Any, np.ndarray, 
     because="error of the integrator, relative: 1e-10, 1e-7 for transformers; the room that ReLUs"
     " leave is larger than theirs, 1e-2",
     trials=(3, 40),
+    ascent=10,
 )
 def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0) -> Finding:
-    n, m, violations = 1 + trial.number % 5, 2 + trial.number % 4, []
+    n, m, violations, rooms = 1 + trial.number % 5, 2 + trial.number % 4, [], [np.full(4, MOST)]
     if trial.number % 4 == 2:
         Z, u0 = np.ones((n, m)), trial.random.dirichlet(np.ones(m))
         kind, z = f"{m} equal features", lambda s: Z
@@ -204,10 +208,14 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
             (2 * run["G"] / losses - 1).max(),
             losses[-1] / (R * size + 2 / n) - 1,
         ]
+        grown = (np.log(mass / u0.sum()) / run["G"]).max()
+        rooms.append([growth / grown, bound / mass.max(), (R * size + 2 / n) / losses[-1], MOST])
         if promised is not None:
             found = (run["z"][-1] if "z" in run else Z) @ run["u"][-1]
             violations.append(promised - found.min() / mass[-1])
-    return Finding.of_one(violations, f"{n} samples, {kind}")
+            rooms[-1][3] = found.min() / mass[-1] / promised
+    room = dict(zip(("growth", "norm", "loss", "margin"), np.min(rooms, 0).tolist(), strict=True))
+    return Finding.of_one(violations, f"{n} samples, {kind}", **room)
 
 
 @logistic_control.printed(
@@ -268,6 +276,7 @@ def two_features(n: float, *, lemma: bool = False) -> Finding:
     tolerance=1e-7,
     because="error of the integrator",
     trials=(5, 40),
+    ascent=10,
 )
 def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0.5) -> Finding:
     n, m = 1 + trial.number % 4, 2 + 6 * (trial.number % 3)
@@ -293,7 +302,11 @@ def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0
     says = bound > 0  # a promise of less than 0 says nothing
     shown = f"psi / |u| = {psi[-1] / mass[-1]:.3f}, promised {bound[-1]:.3f}, gamma {gamma[-1]:.3f}"
     where = f"{n} samples, {kind}, {says.sum()} promises at 60 times"
-    return Finding.of_one([*(bound - psi / mass)[says], *chain], where, shown)
+    # What the divergence, and the half, would have to be at least and at most.
+    least = divergence + (bound - psi / mass) / (D / (2 * mass * xi))
+    most = (half * np.log(mass / u0.sum()) / run["G"]).max()
+    room = {"divergence": divergence / least[psi > 0].max(initial=1 / MOST), "half": 1 / most}
+    return Finding.of_one([*(bound - psi / mass)[says], *chain], where, shown, **room)
 
 
 @margin_lower_bound.printed("xi_t >= (1/n) ln |u(t)|_1")
