@@ -184,7 +184,7 @@ def _draw_features(trial: Trial, n: int, m: int) -> tuple[str, Any, np.ndarray, 
     ascent=10,
 )
 def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0) -> Finding:
-    n, m, violations, rooms = 1 + trial.number % 5, 2 + trial.number % 4, [], [np.full(4, MOST)]
+    n, m, violations, rooms = 1 + trial.number % 5, 2 + trial.number % 4, [], [[MOST] * 4]
     if trial.number % 4 == 2:
         Z, u0 = np.ones((n, m)), trial.random.dirichlet(np.ones(m))
         kind, z = f"{m} equal features", lambda s: Z
