@@ -291,9 +291,7 @@ def test_slack_is_the_factor_by_which_a_promise_can_be_stronger():
     assert (found["never"].factor, found["never"].searched) == (1e12, "5 trials and 0 mutations")
     assert [found[name].sharpest.number for name in ("least", "most")] == [0, 4]
     page = write_markdown([entry], "-")
-    assert re.search(
-        r"<br>slack 3.\d+ \(least\), 1.9\d \(most\), 7 \(ratio\), 1 \(attained\)<", page
-    )
+    assert re.search(r"<br>slack 3.9\d \(least\)<br>slack 1.9\d \(most\)<br>", page)
     assert "<br>slack 1e+12 (never): nothing sharper in 5 trials" in page
     assert " 1 " in row(entry)
     assert [line.partition("; ")[0] for line in loose(entry)] == [

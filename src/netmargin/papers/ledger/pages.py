@@ -49,8 +49,7 @@ def _format_least_slack(entry: Entry) -> str:
 
 def loose(entry: Entry) -> list[str]:
     """Say of every promise with a large slack which search found nothing sharper."""
-    searches = filter(None, (slack.search() for slack in entry.slack))
-    return [f"{entry.claim.id}: {search}" for search in searches]
+    return [f"{entry.claim.id}: {slack.search()}" for slack in entry.slack if slack.search()]
 
 
 def failure(entry: Entry) -> list[str]:
@@ -121,9 +120,7 @@ def _format_result(entry: Entry) -> str:
     """Format the last cell of a row of Markdown: whether the claim holds, and by how much."""
     worst = f"{entry.worst:.2g}" if math.isfinite(entry.worst) else "infinite"
     lines = [entry.measured] if entry.measured else []
-    small = [str(slack) for slack in entry.slack if not slack.search()]
-    lines += [f"slack {', '.join(small)}"] if small else []
-    lines += [slack.search() for slack in entry.slack if slack.search()]
+    lines += [slack.search() or f"slack {slack}" for slack in entry.slack]
     if not entry.slack and _format_least_slack(entry):
         lines.append(f"no slack: {_format_least_slack(entry)}")
     said = "".join(f"<br>{_escape_cell(line)}" for line in lines)

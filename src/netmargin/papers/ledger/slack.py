@@ -1,5 +1,7 @@
 """The slack of a claim: by how much its promises could be stronger before an instance fails."""
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -79,7 +81,10 @@ def measure_slack(
 
         if holds(most):
             return most
-        return _search_factor(holds, most) if holds(1.0) else 0.0
+        if not holds(1.0):
+            return 0.0
+        powers = range(1, math.ceil(math.log(most) / math.log(STEP)))
+        return STEP ** bisect_left(powers, True, key=lambda power: not holds(STEP**power))
 
     trials = list(found)
     for promise in dict.fromkeys([*sharpen, *(name for f in found.values() for name in f.room)]):
@@ -97,15 +102,3 @@ def measure_slack(
         searched = f"{len(trials)} trials and {ascent} mutations"
         measured.append(Slack(promise, max(factor, 1.0), sharpest, searched))
     return tuple(measured), {trial: f for trial, f in known.items() if trial not in found}
-
-
-def _search_factor(holds: Callable[[float], bool], most: float) -> float:
-    """The largest power of `STEP` below `most` that holds, by doubling and bisection."""
-    low, high = 0, 1
-    while STEP**high < most and holds(STEP**high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        inside = STEP**middle < most and holds(STEP**middle)
-        low, high = (middle, high) if inside else (low, middle)
-    return STEP**low
