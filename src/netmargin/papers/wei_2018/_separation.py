@@ -1,12 +1,14 @@
 """Test errors of a regularized net and of fitted tangent kernel machines on the same samples."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ...kernels import ntk
+from ... import datasets
+from ...kernels import arc_cosine, ntk
 from ...models import mlp
 from ...regularization.path import regularization_path
 from ...solvers import kernel_max_margin
@@ -70,3 +72,33 @@ def compare_on_draws(
     criteria = [half - gain.mean() + margin, net.mean() - 0.05]
     where = f"d = {tests[0][0].shape[1]}, n = {samples}, {count} draws"
     return Finding.of_one(criteria, where, shown)
+
+
+@dataclass(frozen=True)
+class MarginGap:
+    """Margins of a net and of the kernel F_2 on d^2 samples of p_data: gamma_l1 of four neurons,
+    gamma_l2 certified, its bound by Lemma 3.6, and the leading terms of both bounds of test errors.
+    """
+
+    net: float
+    kernel: float
+    kernel_bound: float
+
+    def ratio(self, d: int) -> float:
+        """The leading term of Lemma 3.4 over that of Theorem 3.1, both with sqrt(D / n)."""
+        return self.net / (self.kernel * np.sqrt(d))
+
+
+def measure_gap(d: int, seed: int) -> MarginGap:
+    """Draw d^2 samples of p_data, D cut off at |x|^2 <= d log n, and measure both margins."""
+    n = d * d
+    X, y = (part.numpy() for part in datasets.gaussian_xor(2 * n, d, seed=seed))
+    inside = np.flatnonzero((X**2).sum(1) <= d * np.log(n))[:n]
+    if len(inside) < n:
+        raise RuntimeError("more than half of the samples were cut off")
+    X, y = X[inside], y[inside]
+    signs = np.array([[1, 1], [-1, -1], [1, -1], [-1, 1]]) / np.sqrt(2)
+    four = np.maximum(X[:, :2] @ signs.T, 0) @ np.array([1, 1, -1, -1]) / 4
+    K = arc_cosine(X, bias=False)
+    kernel = kernel_max_margin(K, y).margin
+    return MarginGap(float((y * four).min()), kernel, float(np.sqrt(y @ K @ y)) / n)

@@ -9,10 +9,11 @@ from ...bounds import Bound, deep_bound, kernel_bound, two_layer_bound
 from ...kernels import arc_cosine
 from ...solvers import ReLUMeasure, f1_max_margin
 from ..ledger.claim import claim
+from ..ledger.regression import slope
 from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
-from ._separation import TREND, compare_on_draws
+from ._separation import TREND, compare_on_draws, measure_gap
 
 
 @claim(
@@ -67,6 +68,33 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
 )
 def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
     return compare_on_draws(trial, lambda n, seed: draw(n, 20, seed=seed), 80, margin)
+
+
+@claim(
+    "wei/margin-gap",
+    "on d^2 samples of p_data gamma_l1 >= sqrt(2) / 4 while gamma_l2 <= sqrt(y'K y) / n, O(1 / d)"
+    " up to logarithms: so the leading term of the kernel's bound is sqrt d times the net's",
+    source=f"{W18}, Theorem 3.5 with Lemmas 3.6 and D.1; its sqrt(log n / n) is log n / sqrt n",
+    hypotheses=(
+        "D cut off at |x|^2 <= d log n, three draws for each d from 8 to 32; gamma_l1 of the net of"
+        " four neurons, gamma_l2 certified; the ratio of the terms by regression on d"
+    ),
+    tolerance=0.0,
+    because="an exponent of the ratio within .15 of 1/2, interval included, counts as sqrt d",
+    trials=(1, 4),
+    ascent=5,
+    sharpen={"lemma": -1},
+)
+def margin_gap(trial: Trial, *, exponent: float = 0.5, lemma: float = 1.0) -> Finding:
+    sizes = (8, 12, 16, 24, 32) * 3
+    seeds = trial.random.integers(2**31, size=len(sizes)).tolist()
+    gaps = [measure_gap(d, seed) for d, seed in zip(sizes, seeds, strict=True)]
+    fit = slope(np.log(sizes), np.log([g.ratio(d) for g, d in zip(gaps, sizes, strict=True)]))
+    violations = [fit.off(exponent) - 0.15]
+    for gap in gaps:
+        violations += [math.sqrt(2) / 4 - gap.net - 1e-12, gap.kernel - lemma * gap.kernel_bound]
+    shown = f"ratio ~ d^({fit.value:.2f} +- {fit.error:.2f}), gamma_l2 = {gaps[-1].kernel:.4f}"
+    return Finding.of_one(violations, "d = 8 to 32, n = d^2", shown)
 
 
 @claim(
