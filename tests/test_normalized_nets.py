@@ -19,7 +19,11 @@ from netmargin.papers.two_homogeneity import (
     spread_measure,
 )
 from netmargin.papers.two_homogeneity._measures import least_divergence
-from netmargin.papers.two_homogeneity._normalized_nets import layer_norm_features, rms_norm_features
+from netmargin.papers.two_homogeneity._normalized_nets import (
+    layer_norm_features,
+    require_bounded_features,
+    rms_norm_features,
+)
 from netmargin.papers.two_homogeneity._parity_flow import flow_on_parity
 from netmargin.solvers import f1_max_margin
 
@@ -171,6 +175,19 @@ def test_constants_of_normalized_relus():
         inner = _Chained(60, share=share)
         found = early_margin(NormalizedNet(inner, 60, seed=2), (x, y), time=1e3)
         assert (found.C_2 > 0) is share
+
+
+def test_features_of_assumption_2_1():
+    """The bound holds at any V, is nearly met, and a module without one is named."""
+    for kind in INNER:
+        net, (x, _) = make(kind)
+        bound = require_bounded_features(net.inner, x)
+        for p in net.inner.parameters():
+            nn.init.normal_(p, std=30.0)
+        assert 0.3 * bound < net.inner(x).abs().max() <= bound * (1 + 1e-12)
+    for unbounded in (nn.Linear(4, 3), nn.Sequential(nn.Tanh(), nn.LayerNorm(3))):
+        with pytest.raises(nm.ModelError, match="Assumption 2.1"):
+            require_bounded_features(unbounded, x)
 
 
 class _Chained(nn.Module):

@@ -1,5 +1,7 @@
 """Nets <a . b, F(x; V)>, which end in a normalization and a linear layer, and their mirror flow."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -56,6 +58,27 @@ class AttentionFeatures(nn.Module):
         h = self.embed(x.reshape(len(x), *self._shape))
         h = h + torch.softmax(self.query(h) @ self.key(h).transpose(1, 2), -1) @ self.value(h)
         return self.norm(F.gelu(self.up(h)).mean(1))
+
+
+def require_bounded_features(inner: nn.Module, x: Tensor) -> float:
+    """A bound of |F(x; V)| over all V at inputs x, where the last module proves one. Raises
+    ModelError otherwise: Assumption 2.1.
+    """
+    last = inner.norm if isinstance(inner, AttentionFeatures) else inner
+    while isinstance(last, nn.Sequential):
+        last = last[-1]
+    if isinstance(last, NormalizedReLU):
+        return float(torch.linalg.vector_norm(x, dim=1).max())
+    if isinstance(last, (nn.Tanh, nn.Sigmoid)):
+        return 1.0
+    if isinstance(last, (nn.LayerNorm, nn.RMSNorm)) and not last.elementwise_affine:
+        # The squares of what is normalized sum to at most their number.
+        return math.prod(last.normalized_shape) ** 0.5
+    raise ModelError(
+        "Assumption 2.1, bounded features, is not met as far as the last module shows: end with a"
+        " normalization without weights, NormalizedReLU, Tanh or Sigmoid; got"
+        f" {type(last).__name__}"
+    )
 
 
 class NormalizedNet(nn.Module):
