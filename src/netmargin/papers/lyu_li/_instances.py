@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -101,16 +101,10 @@ def log_growth(loss: Loss, order: float, start: float, depth: np.ndarray) -> np.
     return depth + np.log(simpson(np.exp(w - depth) * slope**2 * g ** (2 / order - 2), x=w, axis=0))
 
 
-_STATES = 4
-"""States within a window of Theorem A.9, at least: its best time may be between two of them."""
-
-
 def find_kkt_points(
-    found: tuple[np.ndarray, ...],
-    order: float,
-    samples: int,
-    gamma: float,
-    C_0: float,
+    net: "Start",
+    run: Sequence[np.ndarray],
+    starts: Sequence[float],
     shares: Sequence[float],
     *,
     start: float = 1.0,
@@ -119,21 +113,24 @@ def find_kkt_points(
 ) -> list[float]:
     """What Theorem A.9 promises of windows that end within a run: the best state of each, over it.
 
-    `found`: log rho, log 1/Loss, epsilon and delta along the run; gamma at t_0; epsilon in units of
-    C_1 by `shares`. Less 1, so that what is at most 0 holds.
+    `run`: log 1/Loss, log rho, log gamma, epsilon and delta; t_0 where log 1/Loss passes `starts`;
+    epsilon in units of C_1 by `shares`. Less 1, so that what is at most 0 holds.
     """
-    log_rho, depth, epsilons, deltas = found
-    C_1 = math.sqrt(2) / gamma ** (1 / order)
-    C_2 = (samples - 1) / (math.e * order * gamma ** (2 / order))
-    violations = []
-    for share in shares:
-        Delta = C_0 / (2 * share**2)
+    L, violations = net.order, []
+    for share, first in product(shares, np.searchsorted(run[0], starts)):
+        depth, log_rho, log_gamma, epsilons, deltas = (part[first:] for part in run)
+        gamma = math.exp(log_gamma[0])
+        Delta = (log_gamma[-1] - log_gamma[0]) / L / (2 * share**2)
+        C_1, C_2 = (
+            math.sqrt(2) / gamma ** (1 / L),
+            (len(net.x) - 1) / (math.e * L) / gamma ** (2 / L),
+        )
         # From just after the start to where the window ends well before the run does.
         for needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
-            r = start * math.log(needed / gamma) / order
+            r = start * math.log(needed / gamma) / L
             whole = (log_rho > r) & (log_rho < r + Delta)
-            # The window is within the run, whose states say what happens in it.
-            if log_rho[-1] > r + Delta and whole.sum() >= _STATES:
+            # Windows within the run; of four states, as the best time may be between two of them.
+            if log_rho[-1] > r + Delta and whole.sum() >= 4:
                 inside = whole & (log_rho < r + window * Delta)
                 worse = np.maximum(epsilons / (epsilon * share * C_1), deltas * needed / C_2)
                 violations.append(float(np.min(worse[inside] - 1, initial=math.inf)))
@@ -153,7 +150,7 @@ class State(NamedTuple):
     log_loss: float
     log_rho: float
     beta: float
-    gap: float  # q_min - log 1/Loss
+    q: Tensor
     epsilon: float  # with the multipliers of Lemma C.8
     delta: float
 
@@ -217,6 +214,11 @@ class Start:
         """The points and their labels."""
         return self.x, self.y
 
+    def load(self, weights: dict[str, Tensor]) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
+        """Put the net at other weights; it and its data."""
+        self.net.load_state_dict(weights)
+        return self.net, self.data
+
     def q(self) -> Tensor:
         """The margins, soft ones of several outputs, (N,)."""
         return soft_margins_of(score_gaps(self.net(self.x), self.y))
@@ -253,13 +255,7 @@ class Start:
         rho, length, least = theta.norm().item(), velocity.norm().item(), q.min().item()
         scale, log_loss = least ** (-1 / self.order), total.item()
         weighted = (torch.exp(-q - log_loss) * (q - least)).max().item()
-        return State(
-            theta,
-            velocity,
-            log_loss,
-            log_rho=math.log(rho),
-            beta=(theta @ velocity).item() / (rho * length),
-            gap=least + log_loss,
-            epsilon=scale * (theta - rho / length * velocity).norm().item(),
-            delta=scale**2 * rho / length * weighted,
-        )
+        beta = (theta @ velocity).item() / (rho * length)
+        epsilon = scale * (theta - rho / length * velocity).norm().item()
+        delta = scale**2 * rho / length * weighted
+        return State(theta, velocity, log_loss, math.log(rho), beta, q, epsilon, delta)

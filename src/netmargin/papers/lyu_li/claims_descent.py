@@ -125,27 +125,15 @@ def gd_key_lemma(
     trial: Trial, *, relative: float = 1.0, growth: float = 1.0, factor: float = 1.0
 ) -> Finding:
     start = _start_descent(trial)
-    net, (x, y) = start.net, start.data
-    theta = nn.utils.parameters_to_vector(net.parameters()).detach()
-
-    def evaluated(point: Tensor) -> tuple[float, Tensor, Tensor]:
-        """Evaluate log Loss, its gradient and the margins at a vector of parameters."""
-        nn.utils.vector_to_parameters(point, net.parameters())
-        q = y * net(x)[:, 0]
-        log = torch.logsumexp(-q, 0)
-        gradient = torch.autograd.grad(log, list(net.parameters()))
-        return log.item(), nn.utils.parameters_to_vector(gradient), q.detach()
-
-    log, gradient, q = evaluated(theta)
-    L = 4.0
-    rule = TheoryRate(log, theta.norm().log().item(), L, start.bounds)
-    first, violations = rule.log_gamma_hat(log, theta.norm().log().item()), []
+    (x, y), state, L = start.data, start.state(), start.order
+    rule = TheoryRate(state.log_loss, state.log_rho, L, start.bounds)
+    first, violations = rule.log_gamma_hat(state.log_loss, state.log_rho), []
     for _ in range(12):
+        theta, log, q = state.theta, state.log_loss, state.q
         loss, rho2 = math.exp(log), theta.square().sum().item()
         eta, mu = relative * math.exp(rule.log_rate(log)), rule.mu(log)
         lam = loss * (-log) ** (1 - 2 / L) / (L * math.exp(rule.log_kappa(log)))
-        slope_ = loss * gradient
-        nu = (torch.exp(-q) * q).sum().item()
+        slope_, nu = -loss * state.velocity, (torch.exp(-q) * q).sum().item()
         square = slope_.square().sum().item()
         tangential = square - (theta @ slope_).item() ** 2 / rho2
         # The lemma is about every point of a step, not only its end.
@@ -173,9 +161,9 @@ def gd_key_lemma(
                 1 - -math.expm1(change) / falls,
                 (promised - (phi - L * rise)) / (abs(phi) + L * rise),
             ]
-        theta = theta - eta * slope_
-        log, gradient, q = evaluated(theta)
-        if not log < 0:
+        nn.utils.vector_to_parameters(theta - eta * slope_, start.net.parameters())
+        state = start.state()
+        if not state.log_loss < 0:
             break
     worst = np.reshape(violations, (-1, 15)).max(1)
     return Finding.of(worst, f"cubed ReLUs, {len(x)} points, steps of three parts")
@@ -253,7 +241,8 @@ def descend(trial: Trial) -> Descent:
         log_rate = least if constant else rule.log_rate(state.log_loss)
         log_gamma = rule.log_gamma_hat(state.log_loss, state.log_rho)
         known = -state.log_loss, state.log_rho, log_time, log_rate, log_gamma
-        rows.append((*known, state.gap, state.beta, state.epsilon, state.delta, turn))
+        gap = state.q.min().item() + state.log_loss
+        rows.append((*known, gap, state.beta, state.epsilon, state.delta, turn))
         if state.log_loss < -120 or len(rows) > (3000 if constant else 8000):
             break
         before = state.theta
@@ -344,7 +333,7 @@ def _name(run: Descent) -> str:
     ),
     hypotheses=(
         "the runs of gd-rates; trends from log 1/Loss = 20 to 120: epsilon falls by 1.5, 1 - beta"
-        " and 1 - cosine by 2; epsilon from 0.8 to 1.2 of C_1"
+        " and 1 - cosine by 2; epsilon from 0.5 to 1.2 of C_1, t_0 at log 1/Loss = 20, 40, 60"
     ),
     tolerance=1e-6,
     because="differences of neighbouring directions, relative to their bounds",
@@ -367,10 +356,9 @@ def gd_limit(
         criteria.append(angle * (sums[j] - sums[i]) / bound - 1)
     room["angle"] = 1 / (1 + max(criteria[-100:]))
     if N > 1 and not run.constant:
-        gamma_0 = math.exp(run.log_gamma[0])
-        C_0 = (run.log_gamma[-1] - run.log_gamma[0]) / L
-        found = (run.log_rho, run.depth, run.epsilon, run.delta)
-        criteria += find_kkt_points(found, L, N, gamma_0, C_0, (1.2, 1.0, 0.8), epsilon=epsilon)
+        seen = (run.depth, run.log_rho, run.log_gamma, run.epsilon, run.delta)
+        shares = (1.2, 1.0, 0.8, 0.6, 0.5)
+        criteria += find_kkt_points(start, seen, (20.0, 40.0, 60.0), shares, epsilon=epsilon)
         cosines = []
         for theta in run.weights:
             nn.utils.vector_to_parameters(theta, start.net.parameters())

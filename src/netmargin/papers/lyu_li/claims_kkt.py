@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...kkt import certify, tangent_svm
 from ...losses import CrossEntropy, Exponential, Logistic, Loss
@@ -28,25 +28,24 @@ from ._instances import (
 
 _SHARES = (1.2, 0.8, 0.6, 0.4, 0.3, 0.2)
 """Epsilon of Theorem A.9 in units of C_1; the theorem takes any below sqrt(3/2)."""
-_LATE_FLOWS: tuple[tuple[dict, Loss, float, str], ...] = (
-    ({"power": 2, "width": 3}, EXPONENTIAL, 0.0, "global"),
-    ({"power": 1, "width": 4}, Logistic(), 1e-3, "global"),
-    ({"power": 2, "width": 3, "outputs": 3}, CrossEntropy(), 0.0, "layers"),
-    ({"power": 1, "width": 4, "layers": 3}, EXPONENTIAL, 1e-3, "global"),
-    ({"power": 2, "width": 3}, Exponential(3), 0.0, "global"),
+_LATE_FLOWS: tuple[tuple[dict, Loss, dict], ...] = (
+    ({"power": 2, "width": 3}, EXPONENTIAL, {}),
+    ({"power": 1, "width": 4}, Logistic(), {"radius": 1e-3}),
+    ({"power": 2, "width": 3, "outputs": 3}, CrossEntropy(), {"norm": "layers"}),
+    ({"power": 1, "width": 4, "layers": 3}, EXPONENTIAL, {"radius": 1e-3}),
+    ({"power": 2, "width": 3}, Exponential(3), {}),
 )
-"""Nets with their losses, the radius of gradients (ReLU nets end on kinks), and the norm."""
+"""Nets with their losses, and how they are certified: ReLU nets end on kinks."""
 
 
 class LateFlow(NamedTuple):
     """A flow from near a KKT point, seen at log10-loss -3 and -299."""
 
-    net: nn.Module
-    data: tuple[Tensor, Tensor]
+    start: Start
     weights: list[dict[str, Tensor]]
     betas: list[float]  # of the velocity of least norm, on kinks too
     loss: Loss
-    options: dict  # radius and norm
+    options: dict
     slow: float  # epsilon falls like a power of q_min, itself a root of log 1/Loss for e^{-q^3}
     where: str
 
@@ -54,7 +53,7 @@ class LateFlow(NamedTuple):
 @functools.cache  # two claims look at the same flows, which take most of their time
 def _flow_late(trial: Trial, rates: float) -> LateFlow:
     """A flow of one kind, which is no gradient flow for `rates` != 1."""
-    shape, loss, radius, norm = _LATE_FLOWS[trial.number % len(_LATE_FLOWS)]
+    shape, loss, options = _LATE_FLOWS[trial.number % len(_LATE_FLOWS)]
     start = Start.drawn(trial, loss=loss, **shape)
     start.move_near_optimum(trial, 0.3, loss)
     scaled = lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)}  # noqa: E731
@@ -64,17 +63,9 @@ def _flow_late(trial: Trial, rates: float) -> LateFlow:
         next(row["alignment"] for row in flow.rows if row["log10_mean_loss"] < level)
         for level in flow.states
     ]
-    words = ", ".join(f"{name} {value}" for name, value in shape.items())
-    return LateFlow(
-        start.net,
-        start.data,
-        list(flow.states.values()),
-        betas,
-        loss,
-        {"radius": radius, "norm": norm},
-        0.4 if loss.name == "exponential-cubic" else 1.0,
-        f"{loss.name} loss, net with {words}, 6 points, flow to log10-loss -300",
-    )
+    slow = 0.4 if loss.name == "exponential-cubic" else 1.0
+    where = f"{loss.name} loss, net with {shape}, 6 points, flow to log10-loss -300"
+    return LateFlow(start, list(flow.states.values()), betas, loss, options, slow, where)
 
 
 @claim(
@@ -99,8 +90,8 @@ def kkt_limit(trial: Trial, *, rates: float = 1.0) -> Finding:
     flow = _flow_late(trial, rates)
     epsilons = []
     for weights in flow.weights:
-        flow.net.load_state_dict(weights)
-        found = certify(flow.net, flow.data, loss=flow.loss, progress=False, **flow.options)
+        net, data = flow.start.load(weights)
+        found = certify(net, data, loss=flow.loss, progress=False, **flow.options)
         epsilons.append(found.relative_radius_epsilon)
     (first, last), off = epsilons, [1 - beta for beta in flow.betas]
     measured = f"relative epsilon {first:.2g} -> {last:.2g}, 1 - beta {off[0]:.2g} -> {off[1]:.2g}"
@@ -182,25 +173,18 @@ def _() -> Finding:
 def kkt_finite_time(
     trial: Trial, *, window: float = 1.0, start: float = 1.0, epsilon: float = 1.0
 ) -> Finding:
-    constants = {"window": window, "start": start, "epsilon": epsilon}
-    start_, L = Start.drawn(trial, power=1 + trial.number % 2), 2.0 + trial.number % 2
+    net, L = Start.drawn(trial, power=1 + trial.number % 2), 2.0 + trial.number % 2
     # 300 recorded states between the start and the end: windows of the theorem span several.
-    levels = -np.geomspace(0.55, 199, 300)
-    flow = run_flow(start_, -200, rtol=1e-6, levels=tuple(levels))
-    states = []
+    flow = run_flow(net, -200, rtol=1e-6, levels=tuple(-np.geomspace(0.55, 199, 300)))
+    rows = []
     for weights in flow.states.values():
-        start_.net.load_state_dict(weights)
-        s = start_.state()
-        states.append((s.log_rho, -s.log_loss, s.epsilon, s.delta))
-    log_rho, depth, epsilons, deltas = np.array(states).T
-    gamma, violations = depth / np.exp(L * log_rho), []
-    for deep in (0.0, 5.0, 20.0, 80.0):  # log 1/Loss at t_0
-        found = tuple(part[depth >= deep] for part in (log_rho, depth, epsilons, deltas))
-        first = gamma[depth >= deep][0]
-        violations += find_kkt_points(
-            found, L, len(start_.x), first, math.log(gamma[-1] / first) / L, _SHARES, **constants
-        )
-    where = f"flow of a net of order {L:g} to log10-loss -200, {len(depth)} states"
+        net.load(weights)
+        s, depth = net.state(), -net.state().log_loss
+        rows.append((depth, s.log_rho, math.log(depth) - L * s.log_rho, s.epsilon, s.delta))
+    starts, constants = (0.0, 5.0, 20.0, 80.0), {"window": window, "start": start}
+    run = tuple(np.array(rows).T)
+    violations = find_kkt_points(net, run, starts, _SHARES, epsilon=epsilon, **constants)
+    where = f"flow of a net of order {L:g} to log10-loss -200, {len(rows)} states"
     room = 1 / (1 + max(violations, default=math.inf))
     return Finding.of(violations, where, both=room)
 
@@ -259,11 +243,11 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
 def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
     flow, angles = _flow_late(trial, 1.0), []
     for weights in flow.weights:
-        flow.net.load_state_dict(weights)
-        svm = tangent_svm(flow.net, flow.data, **flow.options)
+        net, data = flow.start.load(weights)
+        svm = tangent_svm(net, data, **flow.options)
         angles.append(1 - svm.cosine)
     # The margin of the last state only: the corollary is about the limit.
-    at_end = certify(flow.net, flow.data, norm=flow.options["norm"], progress=False)
+    at_end = certify(net, data, progress=False, **flow.options)
     expected = order_factor * at_end.order / at_end.norm
     measured = (
         f"1 - cosine {angles[0]:.2g} -> {angles[1]:.2g}; margin {svm.margin:.5g} against L /"
