@@ -312,6 +312,8 @@ def test_the_best_of_all_starts_is_kept():
         best = int(np.argmin(objectives))
         row = together.rows[index]
         assert row["start"] == best
-        assert row["log_objective"] == objectives[best] < max(objectives)
+        assert row["log_objective"] == objectives[best]
         for name, weights in together.states[value].items():
             assert torch.equal(weights, alone[best].states[value][name])
+    # At the first lambda all end at the zero net.
+    assert objectives[best] < max(objectives) - 0.1
