@@ -6,6 +6,7 @@ from functools import partial
 
 import highspy
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..core.interrupts import run_apart
@@ -34,9 +35,16 @@ class Simplex(highspy.Highs):
         super().enableCallbacks()
 
     def add_columns(
-        self, columns, *, cost: float = 0.0, lower: float = 0.0, upper: float = math.inf
+        self,
+        columns,
+        *,
+        cost: ArrayLike = 0.0,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = math.inf,
     ) -> None:
-        """Add variables with these columns of coefficients, dense or sparse."""
+        """Add variables with these columns of coefficients, dense or sparse, each with a cost and
+        bounds, or one for all.
+        """
         # Half the outputs of neurons are 0.
         columns = sparse.csc_matrix(columns)
         count = columns.shape[1]
@@ -57,6 +65,10 @@ class Simplex(highspy.Highs):
     def change_costs(self, costs: np.ndarray) -> None:
         """Change the costs of the first variables."""
         self.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
+
+    def change_bounds(self, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Change the bounds of all variables."""
+        self.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
 
     def solve_until(self, deadline: float = math.inf) -> bool:
         """Solve from the last basis, or without it where that cycles; whether there was time. Where

@@ -1,12 +1,14 @@
-"""The best output weights of given neurons and the multipliers of samples that prove them so, by
-an interior point: for losses with corners, constraints, and to tell which neurons are needed.
+"""The best output weights of given neurons and the multipliers of samples that prove them so, by a
+cone or linear program: for losses with corners, constraints, and to tell which neurons are needed.
 """
 
 import clarabel
+import highspy
 import numpy as np
 from scipy import sparse
 
 from ...core.cone_program import minimize
+from ..simplex import Simplex
 from .losses import QuadraticLoss
 from .samples import Samples
 
@@ -19,6 +21,24 @@ _PROVED = 1e-6
 """The relative gap of weights and multipliers up to which they count as solved."""
 _DUST = 1e-7
 """Multipliers below this part of the largest are 0: an interior point leaves some everywhere."""
+
+_CAP, _RAISED, _SOLVED, _PATIENCE = 1e3, 10.0, 0.5, 8
+"""The largest multiplier of a constraint at first, for inputs and targets of size 1, by how much
+it rises where one has reached it: once a bound proves this part of the capped problem, or after so
+many rounds. Without a cap, neurons that cannot keep the constraints say nothing of missing ones.
+"""
+_SAMPLES, _SOLUTIONS = 1000, 4
+"""Samples that take part at first, or at least as many as are added at once, and the most solutions
+in a round: what is still missed then joins the next.
+"""
+_MISSED = 0.1
+"""Targets may be missed by this part of the tolerance by samples that do not take part."""
+_KNOWN = 1 - 1e-12
+"""Neurons of a larger cosine are one to the program."""
+_FORGOTTEN = 8
+"""Neurons leave after more rounds without weight: those that dual weights were moved away from are
+wanted again when these come back.
+"""
 
 
 def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -63,3 +83,80 @@ def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarr
     smooth = loss.smoothed(p, 1.0) if loss.exact else loss
     attained = float(np.linalg.norm(weights, axis=1).sum()) + smooth.value(H @ weights)
     return (weights, p) if abs(attained - proved) <= _PROVED * attained else None
+
+
+class LinearWeights:
+    """The same of one output by a linear program, which grows by neurons and by samples: those that
+    miss their target take part, and neurons leave that had no weight for some rounds.
+    """
+
+    def __init__(self, exact: Samples, samples: Samples, tol: float):
+        """`exact` are the samples in float64, `samples` those in working precision."""
+        assert isinstance(exact.loss, QuadraticLoss)
+        self._exact, self._samples, self._loss = exact, samples, exact.loss
+        self._most_missed, self.cap, self._capped = _MISSED * tol, _CAP, 0
+        self._W, self._idle = np.zeros((0, exact.Z.shape[1])), np.zeros(0, int)
+        self._rows = np.zeros(0, int)
+        self._program = Simplex(presolve="off")
+        self._program.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self._take_samples(np.arange(len(exact.Z))[:_SAMPLES])
+
+    def weigh(self, W: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The neurons (k, D) that have weights (k, 1), of W (m, D) and those of former calls, and
+        the multipliers p (n, 1); `bound` is the best one of the objective.
+        """
+        self._take_neurons(W[(W @ self._W.T).max(1, initial=-1.0) < _KNOWN])
+        for _ in range(_SOLUTIONS):
+            self._program.solve_until()
+            solution, rows = self._program.getSolution(), self._rows
+            a = np.array(solution.row_dual)
+            used = np.flatnonzero(a)
+            found, A = self._W[used], a[used, None]
+            short = self._loss.target - self._loss.labels.margins(self._samples.outputs(found, A))
+            missed = (np.abs(short) if self._loss.low < 0 else short)[:, 0]
+            missed[rows] = 0.0
+            worst = np.argsort(-missed, kind="stable")[: max(_SAMPLES, len(rows))]
+            worst = worst[missed[worst] > self._most_missed]
+            if not len(worst):
+                break
+            self._take_samples(worst)
+        p = np.zeros_like(self._loss.target)
+        p[rows, 0] = solution.col_value
+        self._capped = self._capped + 1 if np.abs(p).max() >= self.cap else 0
+        solved = bound > _SOLVED * (p * self._loss.target).sum()
+        if self._capped and (solved or self._capped > _PATIENCE):
+            self.cap, self._capped = self.cap * _RAISED, 0
+            self._program.change_bounds(*self._limit(self._rows))
+        self._forget(a != 0)
+        return found, A, p
+
+    def _take_samples(self, rows: np.ndarray) -> None:
+        """Let these samples take part, which do not."""
+        low, high = self._limit(rows)
+        columns, target = self._combine(rows, self._W), self._loss.target[rows, 0]
+        self._program.add_columns(columns, cost=target, lower=low, upper=high)
+        self._rows = np.concatenate([self._rows, rows])
+
+    def _take_neurons(self, W: np.ndarray) -> None:
+        """Add neurons W (k, D)."""
+        ones = np.ones(len(W))
+        self._program.add_rows(self._combine(self._rows, W), -ones, ones)
+        self._W = np.concatenate([self._W, W])
+        self._idle = np.concatenate([self._idle, np.zeros(len(W), int)])
+
+    def _limit(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The least and largest multipliers of samples."""
+        low = np.full(len(rows), max(self._loss.low, -self.cap))
+        return low, np.minimum(self._loss.high[rows, 0], self.cap)
+
+    def _combine(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """What a multiplier of samples (m,) adds to the responses of neurons W (k, D), (k, m)."""
+        part = self._exact.take(rows)
+        return part.loss.labels.margins(part.features(W)).T
+
+    def _forget(self, used: np.ndarray) -> None:
+        """Drop neurons that had no weight for some rounds."""
+        self._idle = np.where(used, 0, self._idle + 1)
+        old = np.flatnonzero(self._idle > _FORGOTTEN)
+        self._program.deleteRows(len(old), old.astype(np.int32))
+        self._W, self._idle = np.delete(self._W, old, 0), np.delete(self._idle, old)

@@ -12,7 +12,7 @@ from ...core.progress import Progress
 from ...nets.threads import one_thread_of_blas
 from ...result import Bracket, Status
 from .activations import RELU, Activation
-from .exact_weights import weigh_exactly
+from .exact_weights import LinearWeights, weigh_exactly
 from .losses import Loss, QuadraticLoss
 from .samples import Samples, respond
 from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
@@ -63,8 +63,8 @@ _ROUNDING = 1e-6
 _MOST_ROUNDS = 400
 """An emergency brake."""
 _HOPELESS = 1e10
-"""A bound above this, for inputs and targets of size 1, is one of constraints that cannot be kept:
-their multipliers double in each round.
+"""A bound above this, or multipliers that are allowed to be, for inputs and targets of size 1, are
+those of constraints that cannot be kept: they grow from round to round.
 """
 
 
@@ -120,7 +120,7 @@ def slide_columns(
                 if rounds and time.monotonic() > deadline:
                     status = Status.TIME_LIMIT
                     break
-                if descent.best.local_bound > _HOPELESS:
+                if descent.is_hopeless:
                     break
                 descent.descend()
         except KeyboardInterrupt:
@@ -147,7 +147,9 @@ class _Descent:
         self._F = self._samples.outputs(self.W, self.A)
         self._multipliers = find_multipliers(exact.loss, self._find_largest)
         # The others are smooth and of one output, whose weights are exact anyway.
-        self._by_cones = isinstance(exact.loss, QuadraticLoss) and (K > 1 or exact.loss.exact)
+        self._exactly = isinstance(exact.loss, QuadraticLoss) and (K > 1 or exact.loss.exact)
+        one = self._multipliers and K == 1
+        self._linear = LinearWeights(exact, self._samples, tol) if one else None
         self._rounds, self._last_near = 0, np.zeros(n, int)
         self._judged: list[np.ndarray] = []  # the best coefficients of thorough looks
         self.in_use = n
@@ -167,6 +169,12 @@ class _Descent:
     def gap(self) -> float:
         """The local gap of the best net."""
         return self.best.local_gap
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether the constraints cannot be kept."""
+        cap = self._linear.cap if self._linear else 0.0
+        return max(self.best.local_bound, cap) > _HOPELESS
 
     @property
     def _smooth(self) -> Loss:
@@ -205,7 +213,7 @@ class _Descent:
         before = W
         if len(W) and self._rounds % _ROUNDS_A_SLIDE == 1:
             W, A = _tidy(*slide(samples, W, A, _SLIDES))
-        p = self._weigh_exactly(W, before) if self._by_cones else None
+        p = self._weigh_exactly(W, before) if self._exactly else None
         if p is None:
             self.W, self.A = _tidy(W, weigh(samples, W, A)) if len(W) else (W, A)
         self._F = self._samples.outputs(self.W, self.A)
@@ -217,6 +225,11 @@ class _Descent:
         """Take exact weights of neurons W (k, D) and what may help them, if that is affordable;
         returns their multipliers (n, R).
         """
+        if self._linear:
+            known = np.unique(np.concatenate([W, before]), axis=0)
+            W, A, p = self._linear.weigh(known, self.best.local_bound)
+            self.W, self.A = _drop_dust(W, A, self._exact_dust)
+            return p
         new = self._new[0]
         self._pool = np.concatenate([new, _leave_out(self._pool, new)])[: _POOLED * self._added]
         # A smooth loss falls in a slide; one with corners may rise, where neurons before it help.
