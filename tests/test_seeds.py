@@ -56,6 +56,7 @@ GROUPS = nm.analyse(fresh_net(), torch.from_numpy(X))
 CALLS = {
     "train": trained,
     "certify": lambda seed: nm.certify(SEPARATED, (X, Y), seed=seed),
+    "tangent_svm": lambda seed: nm.tangent_svm(SEPARATED, (X, Y), seed=seed),
     "regularization_path": lambda seed: nm.regularization_path(make_net, LINE, seed=seed, **PATH),
     "label_errors": lambda seed: nm.label_errors((IMAGES, Y), seed=seed),
     "Homogeneity.check": lambda seed: GROUPS.check(fresh_net(), torch.from_numpy(X), seed=seed),
@@ -93,6 +94,7 @@ CALLS = {
 }
 PROVED = (
     "certify",
+    "tangent_svm",
     "solvers.f1_max_margin",
     "solvers.f1_soft_margin",
     "solvers.f1_logistic",

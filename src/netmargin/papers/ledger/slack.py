@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
 
+from ...core.records import short_repr
 from .trial import Finding, Trial
 
 MOST = 1e12
@@ -36,6 +37,8 @@ class Slack:
     factor: float
     sharpest: Trial
     searched: str
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"{self.factor:.3g} ({self.promise})"

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from torch import Tensor, nn
 
 from ...ascent.maximize_margin import maximize_margin
+from ...core.records import short_repr
 from ...flow.gradient_flow import Trajectory, gradient_flow
 from ...flow.theory_rate import SmoothnessBounds
 from ...losses import Exponential, Logistic, Loss
@@ -164,6 +165,8 @@ class Start:
     y: Tensor
     order: float
     bounds: SmoothnessBounds  # those of a net with one output
+
+    __repr__ = short_repr
 
     @classmethod
     def drawn(

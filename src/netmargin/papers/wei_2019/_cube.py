@@ -15,6 +15,8 @@ from scipy.linalg import eigh
 from scipy.optimize import linprog, minimize
 from scipy.stats import beta, norm
 
+from ...core.records import short_repr
+
 SIGNALS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
 LABELS = np.array([1, 1, -1, -1])
 _POWERS = (2.2, 2.5, 3.0)
@@ -142,6 +144,8 @@ class Span:
     kernel: CubeKernel
     X: np.ndarray
     y: np.ndarray
+
+    __repr__ = short_repr
 
     @cached_property
     def _disagreements(self) -> np.ndarray:
