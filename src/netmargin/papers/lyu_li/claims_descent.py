@@ -435,14 +435,14 @@ def rates(
     "lyu-li/loss-growth",
     "with (B3.4)'s K, x / (2 K) <= g(x) / g'(x) <= 2 K x and y / (2 K) <= f(y) / f'(y) <= 2 K y"
     " from b_g on, so that f and g grow like powers from 1 / (2 K) to 2 K; and G(e^x) is between (4"
-    " K^2)^-1 g(x / 2)^{2/L} int du / (log u)^2 from e^{x/2} and C_G + 4 K^2 g(x)^{2/L} int du /"
+    " K^2)^-1 g(x / 2)^{2/L} int du / (log u)^2 from e^{x/2} and 4 K^2 g(x)^{2/L} int du /"
     " (log u)^2 from e^{b_g} to e^x: so G(z) z^-1 (log z)^2 g(log z)^{-2/L} and G^-1(y) y^-1 (log"
     " y)^-2 g(log y)^{2/L} are bounded",
     source=f"{PAPER}, Lemmas D.1 and D.4, Corollaries D.2 and D.3 with their proofs",
     hypotheses=(
         "exponential, logistic, e^{-q^3}, log(1 + e^{-q^3}) with the K and b_g that `check_b3`"
-        " finds; L from 1 to 4; x up to 1e4; the two quotients stay within a factor of 4 of their"
-        " values at x = 1e4 from x = 100 on"
+        " finds, b_g at least 1, where G begins; L from 1 to 4; x up to 1e4; the two quotients stay"
+        " within a factor of 4 of their values at x = 1e4 from x = 100 on"
     ),
     tolerance=1e-8,
     because="Simpson's rule, in logarithms",
@@ -452,7 +452,7 @@ def rates(
 def loss_growth(trial: Trial, *, K_factor: float = 1.0, exponent: float = 2.0) -> Finding:
     loss, L = LOSSES[trial.number % 4], 1.0 + trial.number // 4 % 4
     report = loss.check_b3()
-    K, b_g = K_factor * report.K, max(report.b_g, 1e-3)
+    K, b_g = K_factor * report.K, max(report.b_g, 1.0)
     x = torch.logspace(math.log10(2 * b_g + 2), 4, 200, dtype=torch.float64)
     y = loss.g(x)
     shares = [y / inverse_slope(loss, x) / x, x / loss.f_prime(y) / y]
@@ -462,13 +462,15 @@ def loss_growth(trial: Trial, *, K_factor: float = 1.0, exponent: float = 2.0) -
     slopes = np.abs(np.log(np.diff(log_g) / np.diff(log_x))) - math.log(2 * K)
     z = x.numpy()
     log_G = log_growth(loss, L, b_g, z)
-    inner = log_growth(EXPONENTIAL, math.inf, 1.0, z)  # int du / (log u)^2 from e on
+    inner = log_growth(EXPONENTIAL, math.inf, b_g, z)  # int du / (log u)^2
     half = np.array([log_growth(EXPONENTIAL, math.inf, v / 2, np.array([v]))[0] for v in z])
     low = -math.log(4 * K**2) + 2 / L * loss.g(x / 2).log().numpy() + half - log_G
     high = log_G - math.log(4 * K**2) - 2 / L * log_g - inner
     quotient = log_G - z + exponent * log_x - 2 / L * log_g
     y_ = torch.from_numpy(log_G)
-    inverse = z - log_G - exponent * np.log(log_G) + 2 / L * loss.g(y_).log().numpy()
+    inverse = (
+        z - log_G - exponent * np.log(np.maximum(log_G, 1.0)) + 2 / L * loss.g(y_).log().numpy()
+    )
     far = z > 100
     bounded = [np.abs((part - part[-1])[far]) - math.log(4) for part in (quotient, inverse)]
     found, where = np.concatenate([spread, slopes, low, high, *bounded]), f"{loss.name} loss"
