@@ -301,8 +301,8 @@ def late(trial: Trial, *, share: float = 1 / 16) -> Finding:
     ),
     tolerance=1e-7,
     because="error of the integrator",
-    trials=(2, 24),
-    ascent=10,
+    trials=(2, 16),
+    ascent=4,
 )
 def feature_drift(trial: Trial, *, factor: float = 1.0) -> Finding:
     random, n = trial.random, 1 + trial.number % 3
