@@ -342,7 +342,7 @@ def feature_drift(trial: Trial, *, factor: float = 1.0) -> Finding:
     tolerance=0.0,
     because="delta = 1e-3 per trial",
     trials=(3, 30),
-    ascent=10,
+    ascent=0,
 )
 def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4) -> Finding:
     random, d, n = trial.random, 2 + trial.number % 3, 2 + trial.number % 4
