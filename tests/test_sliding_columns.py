@@ -2,6 +2,7 @@
 classes as one problem.
 """
 
+import itertools
 import time
 
 import numpy as np
@@ -98,13 +99,49 @@ def test_corners_and_constraints_in_the_plane(name, loss_name):
 @pytest.mark.parametrize("name", ["relu", "leaky .5", "squared relu"])
 def test_three_classes_in_the_plane_by_brute_force(name, loss_name):
     Z, _ = draw(9, 2, 2)
+    loss, phi = make_three_classes(loss_name), ACTIVATIONS[name]
+    prove(slide_columns(Z, loss, activation=phi, tol=3e-3), Z, loss, phi, 3e-3)
+
+
+def find_largest_exactly(Z, C, slope) -> float:
+    """The largest value of a neuron in the plane, from every arc between two kinks."""
+    kinks = np.sort(np.arctan2(Z[:, 0], -Z[:, 1]) % np.pi)
+    ends = np.append(np.concatenate([kinks, kinks + np.pi]), kinks[0] + 2 * np.pi)
+    largest = 0.0
+    for low, high in itertools.pairwise(ends):
+        middle = np.array([np.cos((low + high) / 2), np.sin((low + high) / 2)])
+        M = C.T @ (np.where(Z @ middle > 0, 1, slope)[:, None] * Z)
+        top = np.linalg.svd(M)[2][0]
+        angles = [
+            low,
+            high,
+            *(low + (np.arctan2(*(s * top[::-1])) - low) % (2 * np.pi) for s in (1, -1)),
+        ]
+        inside = [angle for angle in angles if angle <= high]
+        largest = max(largest, *(np.linalg.norm(M @ [np.cos(a), np.sin(a)]) for a in inside))
+    return largest
+
+
+@pytest.mark.slow_cases("leaky .5-", "relu-hinge", "relu-squared")
+@pytest.mark.parametrize("loss_name", ["hinge", "squared hinge", "softmax"])
+@pytest.mark.parametrize("name", ["relu", "leaky .5"])
+def test_three_classes_in_the_plane_to_a_millionth(name, loss_name):
+    for seed in (2, 3, 4):
+        Z = np.random.default_rng(seed).normal(size=(9, 2))
+        loss, phi = make_three_classes(loss_name), ACTIVATIONS[name]
+        net = slide_columns(Z, loss, activation=phi, tol=1e-6)
+        F = phi.feature(Z @ net.W.T) @ net.A
+        objective = np.linalg.norm(net.A, axis=1).sum() + loss.value(F)
+        dual = net.dual * loss.scale(net.dual, 1 / find_largest_exactly(Z, net.dual, phi.slope))
+        assert loss.bound(dual) == pytest.approx(objective, rel=1e-6)
+
+
+def make_three_classes(loss_name: str):
+    """The loss of nine samples of three classes."""
     labels, C = Rivals(np.arange(9) % 3, 3), np.ones(9)
     if loss_name == "softmax":
-        loss = losses.LogisticLoss(labels, C[:, None])
-    else:
-        loss = (losses.hinge_loss if loss_name == "hinge" else losses.squared_hinge_loss)(labels, C)
-    phi = ACTIVATIONS[name]
-    prove(slide_columns(Z, loss, activation=phi, tol=3e-3), Z, loss, phi, 3e-3)
+        return losses.LogisticLoss(labels, C[:, None])
+    return (losses.hinge_loss if loss_name == "hinge" else losses.squared_hinge_loss)(labels, C)
 
 
 def test_two_classes_are_the_binary_problem():

@@ -54,8 +54,11 @@ _SLIDES, _ROUNDS_A_SLIDE = 50, 2
 """Steps of all neurons in a slide, and the rounds from one to the next: a round without one costs
 little, and its bound is better, as the neurons that were added stay where they were missed.
 """
-_MERGED = 1 - 1e-4
-"""Neurons of a larger cosine are merged."""
+_APART, _SAME = 1e-4, 1e-14
+"""Neurons nearer than this in 1 - cosine are merged, or at an angle of the tolerance, but for
+rounding: a neuron missed by less would be refused, and three classes of the plane stayed at gaps of
+9e-6 and 7e-5.
+"""
 _MANY, _FIRST_ROUNDS, _MEMORY = 3000, 2, 5
 """From so many samples on, and after the first rounds, samples far beyond their target in all of
 the last rounds are left out of a round: without that memory they come back by thousands.
@@ -140,6 +143,7 @@ class _Descent:
         (n, D), K = exact.Z.shape, exact.loss.labels.outputs
         self._exact, self._samples = exact, exact.in_working_precision()
         self._random, self._exact_dust = np.random.default_rng(seed), _EXACT_DUST * tol
+        self._merged = 1 - min(_APART, max(tol**2, _SAME))
         self._added, self._look = (
             (_ADDED, QUICK) if K == 1 else (_ADDED_OF_SEVERAL, QUICK_OF_SEVERAL)
         )
@@ -201,7 +205,7 @@ class _Descent:
         largest = values.max(initial=0.0)
         worth = values > 1 + _WORTH * max(largest - 1, 0.0)
         if len(self.W):
-            worth &= (W @ self.W.T).max(1) < _MERGED
+            worth &= (W @ self.W.T).max(1) < self._merged
         best = np.flatnonzero(worth)[: self._added]
         masses = np.linalg.norm(self.A, axis=1)
         mass = _SEED_MASS * (masses.mean() if len(masses) else 1 / max(largest, 1.0))
@@ -216,10 +220,10 @@ class _Descent:
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
         before = W
         if len(W) and self._rounds % _ROUNDS_A_SLIDE == 1:
-            W, A = _tidy(*slide(samples, W, A, _SLIDES))
+            W, A = _tidy(*slide(samples, W, A, _SLIDES), self._merged)
         p = self._weigh_exactly(W, before) if self._exactly else None
         if p is None:
-            self.W, self.A = _tidy(W, weigh(samples, W, A)) if len(W) else (W, A)
+            self.W, self.A = _tidy(W, weigh(samples, W, A), self._merged) if len(W) else (W, A)
         self._F = self._samples.outputs(self.W, self.A)
         if self._multipliers:
             self._multipliers.learn(self._multipliers.loss.multipliers(self._F) if p is None else p)
@@ -235,10 +239,12 @@ class _Descent:
             self.W, self.A = _drop_dust(W, A, self._exact_dust)
             return p
         new = self._new[0]
-        self._pool = np.concatenate([new, _leave_out(self._pool, new)])[: _POOLED * self._added]
+        pool = _leave_out(self._pool, new, self._merged)
+        self._pool = np.concatenate([new, pool])[: _POOLED * self._added]
         # A smooth loss falls in a slide; one with corners may rise, where neurons before it help.
         helpers = [before, self._pool] if self._multipliers else [self._pool]
-        candidates = np.concatenate([W, *(_leave_out(others, W) for others in helpers)])
+        others = [_leave_out(these, W, self._merged) for these in helpers]
+        candidates = np.concatenate([W, *others])
         found = weigh_exactly(self._exact, candidates)
         if found is None:
             return None
@@ -312,20 +318,20 @@ class _Descent:
             self._look_harder()
 
 
-def _leave_out(W: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _leave_out(W: np.ndarray, others: np.ndarray, cosine: float) -> np.ndarray:
     """The neurons W (k, D) that do not nearly coincide with others."""
-    return W[(W @ others.T).max(1, initial=0.0) <= _MERGED]
+    return W[(W @ others.T).max(1, initial=0.0) <= cosine]
 
 
-def _tidy(W: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Merge neurons that nearly coincide, and drop those without weight."""
+def _tidy(W: np.ndarray, A: np.ndarray, cosine: float) -> tuple[np.ndarray, np.ndarray]:
+    """Merge neurons of a larger cosine, and drop those without weight."""
     W, A = _drop_dust(W, A, _DUST)
     kept: list[int] = []
     free = np.ones(len(W), dtype=bool)
     merged = np.zeros_like(A)
     for index in range(len(W)):
         if free[index]:
-            same = free & (W @ W[index] > _MERGED)
+            same = free & (W @ W[index] > cosine)
             merged[index] = A[same].sum(0)
             kept.append(index)
             free &= ~same
