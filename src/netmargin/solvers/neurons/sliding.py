@@ -220,7 +220,8 @@ class _Descent:
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
         before = W
         if len(W) and self._rounds % _ROUNDS_A_SLIDE == 1:
-            W, A = _tidy(*slide(samples, W, A, _SLIDES), self._merged)
+            W, A = slide(samples, W, A, _SLIDES)
+            W, A = _tidy(W, A, self._merged)
         p = self._weigh_exactly(W, before) if self._exactly else None
         if p is None:
             self.W, self.A = _tidy(W, weigh(samples, W, A), self._merged) if len(W) else (W, A)
