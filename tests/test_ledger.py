@@ -168,6 +168,11 @@ def test_every_claim_has_a_row_that_breaks_it():
 @pytest.mark.slow
 @pytest.mark.nightly_cases(
     "lyu-li/angle-integral",
+    "two-homogeneity/feature-drift",
+    "two-homogeneity/margin-lower-bound",
+    "two-homogeneity/logistic-control",
+    "lyu-li/gd-rates",
+    "lyu-li/gd-limit",
     "lyu-li/kkt-finite-time",
     "lyu-li/rates",
     "lyu-li/smoothed-monotone",

@@ -36,7 +36,7 @@ def list_figures() -> tuple[str, ...]:
     --------
     >>> import netmargin as nm
     >>> [id for id in nm.papers.list_figures() if id.startswith("wei-2018/")]
-    ['wei-2018/fig1', 'wei-2018/fig2', 'wei-2018/fig3', 'wei-2018/table1']
+    ['wei-2018/fig1', 'wei-2018/fig2', 'wei-2018/fig3', 'wei-2018/gap', 'wei-2018/table1']
     """
     return tuple(
         f"{_spell(paper)}/{_spell(name)}"
