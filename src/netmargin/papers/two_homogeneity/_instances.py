@@ -69,7 +69,7 @@ class MovingFeatures:
         self.V = nn.utils.parameters_to_vector(net.inner.parameters()).detach().numpy()
         self.u = net.balanced_product().abs().numpy()
         # ReLUs slide along kinks, where higher orders and smaller errors take a thousand times the
-        # steps. A tenth of this error moves the margins of parities by 8% at most.
+        # steps. A tenth of this error moves the margins of parities by 10% at most.
         kinks = isinstance(net.inner, NormalizedReLU)
         self.integrator = ("RK23", 1e-2) if kinks else ("LSODA", 1e-7)
 

@@ -9,7 +9,7 @@ from ._normalized_nets import NormalizedNet, NormalizedReLU
 
 WIDTH, TIME = 200, 200.0
 """Neurons, and time of the summed loss: with 500 neurons or five times the time margins of 60
-samples in 12 dimensions move by at most 8%.
+samples in 12 dimensions move by at most 10%.
 """
 Pair = tuple[Tensor, Tensor]
 

@@ -35,6 +35,8 @@ def draw(settings: Settings, rows: list[Row]):
     line = np.sqrt(grid) * np.median(ratio / np.sqrt(d))
     right.plot(grid, line, color="black", linewidth=0.8, label=r"$\propto \sqrt{d}$")
     right.set(xlabel="d", ylabel="ratio of leading terms", xscale="log", yscale="log")
+    right.set_yticks([2, 3, 4, 6], ["2", "3", "4", "6"])
+    right.tick_params(axis="y", which="minor", left=False, labelleft=False)
     right.legend(frameon=False)
     for axis in (left, right):
         axis.set_xticks(grid, [str(size) for size in grid], minor=False)
