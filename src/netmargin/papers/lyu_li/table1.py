@@ -92,7 +92,7 @@ FIGURE = make_figure(
     differs=SUBSET
     + "; the last row is not in the paper, its epochs are passes over the data, training to model-1"
     " included",
-    minutes=(0.1, 130.0, 110_000.0),
+    minutes=(0.1, 5.0, 110_000.0),
     runs=lambda settings: runs("cnn", LOSS_BASED, ASCENT, biases=(WITHOUT_BIAS,)),
     draw=draw,
     check=check,
