@@ -64,7 +64,7 @@ def check(settings: Settings, rows: list[Row]) -> list[Check]:
 
 FIGURE = Figure(
     finding="with d^2 samples the kernel's margin falls like 1 / d and the net's stays",
-    scales=by_scale(d=([8, 16, 24], [8, 12, 16, 24, 32, 48], [8, 16, 32, 64]), draws=(1, 3, 10)),
+    scales=by_scale(d=([8, 16, 24], [8, 12, 16, 24, 32, 48], [8, 16, 32, 64]), draws=(4, 3, 10)),
     minutes={"smoke": 0.05, "laptop": 0.3, "paper": 10.0},
     runs=runs,
     compute=compute,
