@@ -13,7 +13,7 @@ from test_sliding_columns import PLANE, draw, make_loss
 
 from netmargin.core.cone_program import minimize
 from netmargin.result import Status
-from netmargin.solvers.neurons import exact_weights, losses, samples, search, sliding
+from netmargin.solvers.neurons import losses, samples, search, sliding
 from netmargin.solvers.neurons.activations import ABSOLUTE, RELU, leaky, squared
 from netmargin.solvers.neurons.exact_weights import LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
@@ -237,9 +237,8 @@ def test_multipliers_are_those_of_the_constraint(cost):
 @pytest.mark.parametrize(
     "name", ["hinge", "hard", "equality", "three", "three hard", "three squares"]
 )
-def test_exact_weights_prove_themselves(name, monkeypatch):
+def test_exact_weights_prove_themselves(name):
     """By weak duality: what the multipliers prove is what the weights attain."""
-    monkeypatch.setattr(exact_weights, "_SAMPLES", 3)  # the others join
     random = np.random.default_rng(0)
     Z, y = draw(15, 3, 0)
     W = random.normal(size=(60, 3))
@@ -255,7 +254,7 @@ def test_exact_weights_prove_themselves(name, monkeypatch):
     if name.startswith("three"):
         A, p = weigh_exactly(problem, W)
     else:
-        program = LinearWeights(problem, problem, 1e-6)
+        program = LinearWeights(problem)
         for part in (W[:40], W[40:]):
             W, A, p = program.weigh(part, 0.0)
     C = loss.labels.combine(p)

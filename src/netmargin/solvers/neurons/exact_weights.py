@@ -27,12 +27,6 @@ _CAP, _RAISED, _SOLVED, _PATIENCE = 1e3, 10.0, 0.5, 8
 it rises where one has reached it: once a bound proves this part of the capped problem, or after so
 many rounds. Without a cap, neurons that cannot keep the constraints say nothing of missing ones.
 """
-_SAMPLES, _SOLUTIONS = 1000, 4
-"""Samples that take part at first, or at least as many as are added at once, and the most solutions
-in a round: what is still missed then joins the next.
-"""
-_MISSED = 0.1
-"""Targets may be missed by this part of the tolerance by samples that do not take part."""
 _KNOWN = 1 - 1e-12
 """Neurons of a larger cosine are one to the program."""
 _FORGOTTEN = 8
@@ -86,73 +80,53 @@ def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 class LinearWeights:
-    """The same of one output by a linear program, which grows by neurons and by samples: those that
-    miss their target take part, and neurons leave that had no weight for some rounds.
+    """The same of one output by a linear program that keeps its basis and grows by neurons; those
+    leave that had no weight for some rounds.
     """
 
-    def __init__(self, exact: Samples, samples: Samples, tol: float):
-        """`exact` are the samples in float64, `samples` those in working precision."""
+    def __init__(self, exact: Samples):
+        """`exact` are the samples in float64."""
         assert isinstance(exact.loss, QuadraticLoss)
-        self._exact, self._samples, self._loss = exact, samples, exact.loss
-        self._most_missed, self.cap, self._capped = _MISSED * tol, _CAP, 0
+        self._exact, self._loss, self.cap, self._capped = exact, exact.loss, _CAP, 0
         self._W, self._idle = np.zeros((0, exact.Z.shape[1])), np.zeros(0, int)
-        self._rows = np.zeros(0, int)
-        self._program = Simplex(presolve="off")
+        self._program, (low, high) = Simplex(presolve="off"), self._limit()
         self._program.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        self._take_samples(np.arange(len(exact.Z))[:_SAMPLES])
+        target = self._loss.target[:, 0]
+        self._program.add_columns(self._combine(self._W), cost=target, lower=low, upper=high)
 
     def weigh(self, W: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The neurons (k, D) that have weights (k, 1), of W (m, D) and those of former calls, and
         the multipliers p (n, 1); `bound` is the best one of the objective.
         """
         self._take_neurons(W[(W @ self._W.T).max(1, initial=-1.0) < _KNOWN])
-        for _ in range(_SOLUTIONS):
-            self._program.solve_until()
-            solution, rows = self._program.getSolution(), self._rows
-            a = np.array(solution.row_dual)
-            used = np.flatnonzero(a)
-            found, A = self._W[used], a[used, None]
-            short = self._loss.target - self._loss.labels.margins(self._samples.outputs(found, A))
-            missed = (np.abs(short) if self._loss.low < 0 else short)[:, 0]
-            missed[rows] = 0.0
-            worst = np.argsort(-missed, kind="stable")[: max(_SAMPLES, len(rows))]
-            worst = worst[missed[worst] > self._most_missed]
-            if not len(worst):
-                break
-            self._take_samples(worst)
-        p = np.zeros_like(self._loss.target)
-        p[rows, 0] = solution.col_value
+        self._program.solve_until()
+        solution = self._program.getSolution()
+        a, p = np.array(solution.row_dual), np.array(solution.col_value)[:, None]
+        used = np.flatnonzero(a)
+        found = self._W[used], a[used, None], p
         self._capped = self._capped + 1 if np.abs(p).max() >= self.cap else 0
         solved = bound > _SOLVED * (p * self._loss.target).sum()
         if self._capped and (solved or self._capped > _PATIENCE):
             self.cap, self._capped = self.cap * _RAISED, 0
-            self._program.change_bounds(*self._limit(self._rows))
+            self._program.change_bounds(*self._limit())
         self._forget(a != 0)
-        return found, A, p
-
-    def _take_samples(self, rows: np.ndarray) -> None:
-        """Let these samples take part, which do not."""
-        low, high = self._limit(rows)
-        columns, target = self._combine(rows, self._W), self._loss.target[rows, 0]
-        self._program.add_columns(columns, cost=target, lower=low, upper=high)
-        self._rows = np.concatenate([self._rows, rows])
+        return found
 
     def _take_neurons(self, W: np.ndarray) -> None:
         """Add neurons W (k, D)."""
         ones = np.ones(len(W))
-        self._program.add_rows(self._combine(self._rows, W), -ones, ones)
+        self._program.add_rows(self._combine(W), -ones, ones)
         self._W = np.concatenate([self._W, W])
         self._idle = np.concatenate([self._idle, np.zeros(len(W), int)])
 
-    def _limit(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least and largest multipliers of samples."""
-        low = np.full(len(rows), max(self._loss.low, -self.cap))
-        return low, np.minimum(self._loss.high[rows, 0], self.cap)
+    def _limit(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and largest multipliers of the samples."""
+        high = np.minimum(self._loss.high[:, 0], self.cap)
+        return np.full(len(high), max(self._loss.low, -self.cap)), high
 
-    def _combine(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """What a multiplier of samples (m,) adds to the responses of neurons W (k, D), (k, m)."""
-        part = self._exact.take(rows)
-        return part.loss.labels.margins(part.features(W)).T
+    def _combine(self, W: np.ndarray) -> np.ndarray:
+        """What a multiplier of each sample adds to the responses of neurons W (k, D), (k, n)."""
+        return self._loss.labels.margins(self._exact.features(W)).T
 
     def _forget(self, used: np.ndarray) -> None:
         """Drop neurons that had no weight for some rounds."""

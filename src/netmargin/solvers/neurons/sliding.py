@@ -157,7 +157,7 @@ class _Descent:
         # The others are smooth and of one output, whose weights are exact anyway.
         self._exactly = isinstance(exact.loss, QuadraticLoss) and (K > 1 or exact.loss.exact)
         linear = self._multipliers and K == 1 and n <= _MOST_LINEAR
-        self._linear = LinearWeights(exact, self._samples, tol) if linear else None
+        self._linear = LinearWeights(exact) if linear else None
         self._rounds, self._last_near = 0, np.zeros(n, int)
         self._judged: list[np.ndarray] = []  # the best coefficients of thorough looks
         self.in_use = n
