@@ -1,6 +1,7 @@
 """Training in a fixed order, and on all samples at once, where one pass measures and steps."""
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -124,6 +125,17 @@ def test_a_run_in_a_fixed_order_resumes_bit_for_bit_and_is_no_other_run(data, tm
         assert torch.equal(a, b)
     with pytest.raises(nm.CheckpointError, match="shuffle was False, now True"):
         train(parts, data, shuffle=True, checkpoint_dir=tmp_path)
+
+
+def test_a_run_from_before_there_was_a_choice_was_shuffled(data, tmp_path):
+    train = functools.partial(nm.train, data=data, checkpoint_dir=tmp_path, progress=False)
+    train(Counted(), until=nm.Epochs(1))
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    del state["settings"]["shuffle"]
+    torch.save(state, tmp_path / "checkpoint.pt")
+    with pytest.raises(nm.CheckpointError, match="shuffle was True, now False"):
+        train(Counted(), until=nm.Epochs(2), shuffle=False)
+    assert len(train(Counted(), until=nm.Epochs(2)).rows) == 3
 
 
 def test_a_run_that_stalls_or_diverges_ends_at_its_last_accepted_epoch(data, tmp_path):

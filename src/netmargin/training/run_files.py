@@ -62,7 +62,7 @@ class RunFiles:
         # Stopping rules are not among the settings: a run may go on further than first asked.
         other = [
             f"{name} was {old}, now {self._settings.get(name)}"
-            for name, old in state["settings"].items()
+            for name, old in ({"shuffle": True} | state["settings"]).items()  # once the only way
             if old != self._settings.get(name)
         ]
         if other:
