@@ -230,7 +230,11 @@ class Start:
         """Scale all weights so that the summed loss has this natural log."""
         with torch.no_grad():
             gaps = score_gaps(self.net(self.x), self.y)
-            off = lambda s: loss.log_sum(soft_margins_of(math.exp(s) * gaps)) - log_loss  # noqa: E731
+
+            def off(log_factor: float) -> float:
+                """How far the log-loss of scaled gaps is off."""
+                return loss.log_sum(soft_margins_of(math.exp(log_factor) * gaps)) - log_loss
+
             factor = math.exp(brentq(off, -50, 50) / self.order)
             for p in self.net.parameters():
                 p.mul_(factor)

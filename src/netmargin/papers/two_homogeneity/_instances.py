@@ -78,7 +78,11 @@ class MovingFeatures:
         flat = torch.tensor(V, requires_grad=True)
         theta = self._named(flat)
         z = torch.func.functional_call(self._inner, theta, (self._x,)) * self._signs
-        pull = lambda weights: torch.autograd.grad(z, flat, torch.tensor(weights))[0].numpy()  # noqa: E731
+
+        def pull(weights: np.ndarray) -> np.ndarray:
+            """The gradient in V of the sum of the features with these weights."""
+            return torch.autograd.grad(z, flat, torch.tensor(weights))[0].numpy()
+
         return z.detach().numpy(), pull
 
     def states(self, run: dict[str, np.ndarray]) -> list[dict[str, Tensor]]:

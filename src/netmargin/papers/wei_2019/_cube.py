@@ -6,7 +6,6 @@ and |x|^2 = N + 1 = R. A predictor is f(x) = sum_i beta_i k(x . x_i).
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -274,18 +273,3 @@ class Span:
     def error(self, weights: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
         """The share of samples X (m, d) that a predictor gets wrong; ties are wrong."""
         return float((y * (self.kernel(X @ self.X.T) @ weights) <= 0).mean())
-
-
-def find_level(error: Callable[[int], float], level: float, low: int, high: int) -> float:
-    """The n at which a falling mean error passes a level, by bisection on a scale of logarithms
-    down to 5%, and interpolation between the last two.
-    """
-    above, below = (low, error(low)), (high, error(high))
-    while below[0] > 1.05 * above[0] and below[0] - above[0] > 1:
-        n = round(math.sqrt(above[0] * below[0]))
-        if n in (above[0], below[0]):
-            break
-        here = (n, error(n))
-        above, below = (here, below) if here[1] > level else (above, here)
-    share = (above[1] - level) / max(above[1] - below[1], 1e-12)
-    return float(above[0] * (below[0] / above[0]) ** min(max(share, 0.0), 1.0))
