@@ -134,16 +134,40 @@ def test_more_neurons_interpolate_where_those_with_weight_are_too_few(monkeypatc
 
 def test_a_thorough_look_that_finds_less_raises_no_bound(monkeypatch):
     """What quick looks found keeps the bound below the least objective."""
-
-    def find(Z, C, known, look, *others):
-        W, G = search.find_neurons(Z, C, known, look, *others)
-        return (W[:0], G[:0]) if look is search.THOROUGH else (W, G)
-
-    monkeypatch.setattr(sliding, "find_neurons", find)
     Z, y = draw(8, 2, 0)
-    net = sliding.slide_columns(Z, make_loss("squared hinge", y, 2.0), tol=0.2)
-    assert net.look is search.THOROUGH
-    assert net.local_bound <= solve_cone_program(Z, y, 0.0, "squared hinge", 2.0) * (1 + 1e-8)
+    descent = sliding._Descent(
+        samples.Samples(Z, make_loss("squared hinge", y, 2.0), RELU), 1e-2, 0, None
+    )
+    descent.price()
+    known = descent.best.local_bound
+    monkeypatch.setattr(sliding, "find_neurons", lambda Z, C, *_: (Z[:0], C[:0]))
+    descent.judge()
+    assert descent.best.look is search.THOROUGH
+    assert descent.best.local_bound == pytest.approx(known, rel=1e-12)
+    assert known <= solve_cone_program(Z, y, 0.0, "squared hinge", 2.0) * (1 + 1e-8)
+
+
+def test_exact_weights_know_the_neurons_that_were_missed(monkeypatch):
+    """Also those that got no weight, as dual weights would come back to where they were."""
+    given = []
+
+    def weigh(problem, W):
+        given.append(W)
+        return weigh_exactly(problem, W)
+
+    monkeypatch.setattr(sliding, "weigh_exactly", weigh)
+    Z, _ = draw(12, 3, 0)
+    loss = losses.hinge_loss(Rivals(np.arange(12) % 3, 3), np.full(12, np.inf))
+    descent = sliding._Descent(samples.Samples(Z, loss, RELU), 1e-2, 0, None)
+    added = []
+    for _ in range(3):
+        descent.price()
+        added.append(descent._new[0])
+        descent.descend()
+    missed, later = added[0], given[-1]
+    weighed = (missed @ descent.W.T).max(1) > 1 - 1e-9
+    assert not weighed.all()
+    assert ((missed @ later.T).max(1) > 1 - 1e-3).all()
 
 
 def test_a_bound_above_the_objective_is_forgotten():
