@@ -13,7 +13,7 @@ from test_sliding_columns import PLANE, draw, make_loss
 
 from netmargin.core.cone_program import minimize
 from netmargin.result import Status
-from netmargin.solvers.neurons import losses, samples, search, sliding
+from netmargin.solvers.neurons import exact_weights, losses, samples, search, sliding
 from netmargin.solvers.neurons.activations import ABSOLUTE, RELU, leaky, squared
 from netmargin.solvers.neurons.exact_weights import LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
@@ -168,6 +168,35 @@ def test_exact_weights_know_the_neurons_that_were_missed(monkeypatch):
     weighed = (missed @ descent.W.T).max(1) > 1 - 1e-9
     assert not weighed.all()
     assert ((missed @ later.T).max(1) > 1 - 1e-3).all()
+
+
+def test_neurons_beyond_what_is_affordable_are_left_out_after_some_rounds(monkeypatch):
+    given = []
+
+    def weigh(problem, W):
+        given.append(len(W))
+        return weigh_exactly(problem, W)
+
+    monkeypatch.setattr(sliding, "weigh_exactly", weigh)
+    monkeypatch.setattr(sliding, "most_neurons", lambda loss: 9)
+    monkeypatch.setattr(sliding, "_BEYOND", 2)
+    Z, _ = draw(12, 3, 0)
+    loss = losses.hinge_loss(Rivals(np.arange(12) % 3, 3), np.ones(12))
+    descent = sliding._Descent(samples.Samples(Z, loss, RELU), 1e-2, 0, None)
+    for _ in range(5):
+        descent.price()
+        descent.descend()
+    assert given == [9] * 3
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_most_neurons_are_those_whose_step_is_affordable(outputs):
+    for n in (20, 300, 2000):
+        labels = Rivals(np.arange(n) % 3, 3) if outputs == 3 else Signs(np.ones((n, 1)))
+        loss = losses.hinge_loss(labels, np.ones(n))
+        wanted, most = int((loss.high > 0).sum()), exact_weights.most_neurons(loss)
+        cost = lambda k: wanted * k * outputs * min(wanted, k * outputs)  # noqa: B023, E731
+        assert cost(most) <= exact_weights._WORK < cost(most + 1)
 
 
 def test_a_bound_above_the_objective_is_forgotten():

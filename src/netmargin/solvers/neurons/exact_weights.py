@@ -35,6 +35,12 @@ wanted again when these come back.
 """
 
 
+def most_neurons(loss: QuadraticLoss) -> int:
+    """The most neurons whose weights are affordable: sizes a, b cost a b min(a, b) a step."""
+    wanted = max(int((loss.high > 0).sum()), 1)
+    return int(max((_WORK / wanted) ** 0.5, _WORK / wanted**2)) // loss.labels.outputs
+
+
 def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """The weights (k, K) of neurons W (k, D) and the multipliers p (n, R) of the samples; None
     where the neurons are too many, or cannot keep the constraints.
@@ -46,8 +52,7 @@ def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarr
     assert isinstance(loss, QuadraticLoss)
     (n, R), (k, K) = loss.target.shape, (len(W), loss.labels.outputs)
     wanted = loss.high > 0
-    sizes = int(wanted.sum()), k * K
-    if not 0 < sizes[0] * sizes[1] * min(sizes) <= _WORK:
+    if not 0 < k <= most_neurons(loss):
         return None
     H = samples.features(W).astype(np.float64)
     pulls = [loss.labels.combine(np.tile(row, (n, 1))) for row in np.eye(R)]

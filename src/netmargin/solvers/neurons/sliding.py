@@ -12,7 +12,7 @@ from ...core.progress import Progress
 from ...nets.threads import one_thread_of_blas
 from ...result import Bracket, Status
 from .activations import RELU, Activation
-from .exact_weights import LinearWeights, weigh_exactly
+from .exact_weights import LinearWeights, most_neurons, weigh_exactly
 from .losses import Loss, QuadraticLoss
 from .samples import Samples, respond
 from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
@@ -39,6 +39,11 @@ weights as well, and what is dropped costs them about as much.
 _POOLED = 8
 """Rounds whose new neurons exact weights know of: without them dual weights forget what they were
 to be moved away from, and come back.
+"""
+_BEYOND = 100
+"""Rounds with more neurons than exact weights can afford until the last ones are left out. Problems
+that close with approximate weights did so in fewer; iris with a hard margin stayed at a gap of .45
+for 400 rounds and 22 CPU seconds, where the first 375 neurons alone lead below .01.
 """
 _MOST_LINEAR = 2000
 """Samples up to which weights are a linear program: a teacher's hard margin, 10,000 x 20, had a gap
@@ -158,7 +163,7 @@ class _Descent:
         self._exactly = isinstance(exact.loss, QuadraticLoss) and (K > 1 or exact.loss.exact)
         linear = self._multipliers and K == 1 and n <= _MOST_LINEAR
         self._linear = LinearWeights(exact) if linear else None
-        self._rounds, self._last_near = 0, np.zeros(n, int)
+        self._rounds, self._last_near, self._beyond = 0, np.zeros(n, int), 0
         self._judged: list[np.ndarray] = []  # the best coefficients of thorough looks
         self.in_use = n
         self.best = SlidNet(
@@ -246,6 +251,12 @@ class _Descent:
         helpers = [before, self._pool] if self._multipliers else [self._pool]
         others = [_leave_out(these, W, self._merged) for these in helpers]
         candidates = np.concatenate([W, *others])
+        most = most_neurons(self._exact.loss)
+        if len(candidates) > most:
+            self._beyond += 1
+            if self._beyond <= _BEYOND:
+                return None
+            candidates = candidates[:most]
         found = weigh_exactly(self._exact, candidates)
         if found is None:
             return None
