@@ -178,7 +178,7 @@ def test_neurons_beyond_what_is_affordable_are_left_out_after_some_rounds(monkey
         return weigh_exactly(problem, W)
 
     monkeypatch.setattr(sliding, "weigh_exactly", weigh)
-    monkeypatch.setattr(sliding, "most_neurons", lambda loss: 9)
+    monkeypatch.setattr(sliding, "most_neurons", lambda problem: 9)
     monkeypatch.setattr(sliding, "_BEYOND", 2)
     Z, _ = draw(12, 3, 0)
     loss = losses.hinge_loss(Rivals(np.arange(12) % 3, 3), np.ones(12))
@@ -194,7 +194,8 @@ def test_the_most_neurons_are_those_whose_step_is_affordable(outputs):
     for n in (20, 300, 2000):
         labels = Rivals(np.arange(n) % 3, 3) if outputs == 3 else Signs(np.ones((n, 1)))
         loss = losses.hinge_loss(labels, np.ones(n))
-        wanted, most = int((loss.high > 0).sum()), exact_weights.most_neurons(loss)
+        wanted = int((loss.high > 0).sum())
+        most = exact_weights.most_neurons(samples.Samples(np.ones((n, 2)), loss, RELU))
         cost = lambda k: wanted * k * outputs * min(wanted, k * outputs)  # noqa: B023, E731
         assert cost(most) <= exact_weights._WORK < cost(most + 1)
 

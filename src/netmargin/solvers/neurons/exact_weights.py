@@ -35,8 +35,10 @@ wanted again when these come back.
 """
 
 
-def most_neurons(loss: QuadraticLoss) -> int:
+def most_neurons(samples: Samples) -> int:
     """The most neurons whose weights are affordable: sizes a, b cost a b min(a, b) a step."""
+    loss = samples.loss
+    assert isinstance(loss, QuadraticLoss)
     wanted = max(int((loss.high > 0).sum()), 1)
     return int(max((_WORK / wanted) ** 0.5, _WORK / wanted**2)) // loss.labels.outputs
 
@@ -52,7 +54,7 @@ def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarr
     assert isinstance(loss, QuadraticLoss)
     (n, R), (k, K) = loss.target.shape, (len(W), loss.labels.outputs)
     wanted = loss.high > 0
-    if not 0 < k <= most_neurons(loss):
+    if not 0 < k <= most_neurons(samples):
         return None
     H = samples.features(W).astype(np.float64)
     pulls = [loss.labels.combine(np.tile(row, (n, 1))) for row in np.eye(R)]

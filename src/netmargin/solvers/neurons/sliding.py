@@ -251,7 +251,7 @@ class _Descent:
         helpers = [before, self._pool] if self._multipliers else [self._pool]
         others = [_leave_out(these, W, self._merged) for these in helpers]
         candidates = np.concatenate([W, *others])
-        most = most_neurons(self._exact.loss)
+        most = most_neurons(self._exact)
         if len(candidates) > most:
             self._beyond += 1
             if self._beyond <= _BEYOND:
