@@ -24,13 +24,13 @@ history = nm.train(model, (X, y), until=nm.LogLossBelow(log10=-10), progress=Fal
 # %%
 # How do the scores grow with the weights? Here with the square of their norm (order 2), each layer
 # contributing one.
-print(nm.analyse(model, X).summary())
+print(nm.analyse(model, X))
 
 # %%
 # The report holds the margin of every sample and every normalization that applies, and explains
 # itself.
 report = nm.measure(model, (X, y))
-print(report.summary())
+print(report)
 
 # %%
 # The samples with the smallest margins are those that the net finds hardest.

@@ -19,7 +19,7 @@ torch.manual_seed(0)
 model = nm.models.mlp([64, 32, 10])
 nm.train(model, (X, y), until=nm.LogLossBelow(log10=-4), progress=False)
 radii = nm.robustness(model, (X_test[:30], y_test[:30]), progress=False)
-print(radii.summary())
+print(radii)
 
 # %%
 # Sample by sample, from the nearest to the boundary to the farthest:

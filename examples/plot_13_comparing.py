@@ -21,7 +21,7 @@ for width in (4, 16, 128):
     nets[f"{width} units"] = nm.models.mlp([64, width, 10])
     nm.train(nets[f"{width} units"], data, until=nm.Epochs(60), progress=False)
 comparison = nm.compare(nets, data, (X_test, y_test))
-print(comparison.summary())
+print(comparison)
 
 # %%
 # The mean margin over the standard deviation needs fewer labels than counting errors does, to tell

@@ -32,7 +32,7 @@ def main() -> None:
     print_curve(history)
     report = nm.measure(net, data, input_margins=True)
     print_invariance(net, data, report)
-    print(report.summary())
+    print(report)
     print("\n".join(map(str, nm.figures.draw_run(history, report, options.out))))
 
 

@@ -401,7 +401,7 @@ def test_later_biases_follow_one_rule_in_one_sentence():
     assert report.order == 2
     assert "'2.bias' ignored" in sentence
     assert "bias=False in 2" in sentence
-    assert sentence in words_of(report.summary())
+    assert sentence in words_of(report.summary(full=True))
     functions = {
         "certify": lambda: nm.certify(model, (X, y)),
         "maximize_margin": lambda: nm.maximize_margin(model, (X, y), progress=False),
@@ -455,7 +455,7 @@ def test_the_check_of_the_order_runs_what_its_sentence_says():
         norm.running_mean.normal_(0, 0.1)
     x = torch.randn(40, 1, 12)
     report = nm.measure(net, (x, net(x).argmax(1)))
-    text = " ".join(report.summary().split())
+    text = " ".join(report.summary(full=True).split())
     said = "Order of homogeneity 2, with the biases that the note names at 0: halving all other"
     assert said in text
     assert "multiplies the scores by 2^-2" in text

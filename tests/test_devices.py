@@ -103,4 +103,6 @@ def test_a_note_says_so(device):
     net, mode = device
     with mode:
         report = nm.measure(net, (X, torch.arange(8) % 2))
-    assert "note: Everything in float64 was computed on the CPU" in words_of(report.summary())
+    assert "note: Everything in float64 was computed on the CPU" in words_of(
+        report.summary(full=True)
+    )

@@ -309,10 +309,10 @@ def test_of_many_classes_ten_rivals_are_looked_at_everywhere():
         assert found.distances.tolist() == pytest.approx(exact, rel=1e-5), call
         assert (few[call].left_out[:20], found.left_out) == ("Only the rivals with", ""), call
     assert bool((few["measure"].distances >= every["measure"].distances).all())
-    for report in (
-        nm.measure(net, (x, y), input_margins=True),
-        nm.compare([net] * 2, (x, y), progress=False),
+    for said in (
+        nm.measure(net, (x, y), input_margins=True).summary(full=True),
+        nm.compare([net] * 2, (x, y), progress=False).summary(),
     ):
-        assert "Only the rivals with the highest scores" in words_of(report.summary())
+        assert "Only the rivals with the highest scores" in words_of(said)
     twenty = nn.Linear(6, 20, bias=False)
     assert nm.input_margins(twenty, (x, y), progress=False).left_out == ""

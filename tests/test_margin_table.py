@@ -309,31 +309,52 @@ def test_numbers_for_held_out_data():
     assert nm.measure(model, ([[3.0], [3.0]], [1, 1])).z is None
 
 
-def test_the_page_groups_what_blocks_and_keeps_held_out_data_apart():
+def test_the_page_groups_what_blocks():
     torch.manual_seed(0)
     blocks = [nn.Sequential(nn.Linear(5, 5), nn.GELU()) for _ in range(27)]
     model = nn.Sequential(*blocks, nn.Linear(5, 3)).double()
     X, y = torch.randn(30, 5).double(), torch.arange(30) % 3
     report = nm.measure(model, (X, y), input_margins=True)
-    page = report.summary()
+    page = report.summary(full=True)
     assert len(report.homogeneity.blockers) == 27
     assert page.count("blocked by") == 1
     assert "27 modules (0.1, 1.1, ..., 26.1): GELU is not homogeneous" in words_of(page)
-    assert "Not given" in page
     assert f"{report.margins['input'].value:.4g}" in page
-    held = nm.measure(model, (X[:10], y[:10]))
-    page = report.summary(heldout=held)
-    assert f"{held.z:.4g}" in page
-    assert "Not given" not in page
+    assert f"{report.z:.4g}" in page
     assert all(len(line) <= 110 for line in page.splitlines())
+
+
+KINDS = {None: ("", 1), True: ("held-out ", 1), False: ("training ", 0)}
+
+
+@pytest.mark.parametrize("heldout", KINDS)
+@pytest.mark.parametrize("right", [True, False])
+def test_a_report_prints_one_screen_that_says_what_the_samples_are(heldout, right):
+    model, (X, y) = net_and_data([3, 6, 4])
+    X, y = (X[4:], y[4:]) if right else (X, y)
+    report = nm.measure(model, (X, y), heldout=heldout, input_margins=True)
+    screen, (kind, interval) = str(report), KINDS[heldout]
+    assert screen == report.summary()
+    assert len(screen.splitlines()) <= 12
+    assert screen.startswith(f"Margins of {len(y)} {kind}samples\n")
+    assert screen.count("error of new data") == interval
+    assert ("if the net was not trained" in screen) == (heldout is None)
+    typical = report.input_margins.distances[report.q > 0].median().item()
+    assert f"{typical:.4g} for a typical right sample" in screen
+    assert "norm" not in screen.replace("summary(full=True): every margin, what normalizes it", "")
+    assert ("normalized_margin" in repr(report)) == right
+    training = "These are training samples" in report.summary(full=True)
+    assert training == (heldout is False)
     with pytest.raises(nm.ArgumentError, match="heldout"):
-        report.summary(heldout=(X, y))
+        nm.measure(model, (X, y), heldout="test")
+    with pytest.raises(nm.ArgumentError, match="full"):
+        report.summary(full="yes")
 
 
 def test_the_page_writes_out_its_quotients_and_says_why_a_smoothed_margin_is_negative():
     model, (X, y) = net_and_data([3, 6, 4])
     right = nm.measure(model, (X[4:], y[4:]))
-    page = words_of(right.summary())
+    page = words_of(right.summary(full=True))
     assert right.q_min > 0 > right.smoothed_margin
     counted = math.sqrt(sum(p.square().sum().item() for n, p in model.named_parameters() if n != "2.bias"))  # fmt: skip
     assert f"(norm of all weights)^2 {right.q_min / counted**2:.6g}" in page
@@ -341,7 +362,7 @@ def test_the_page_writes_out_its_quotients_and_says_why_a_smoothed_margin_is_neg
     total = math.exp(right.log_loss)
     assert f"add up to less than 0.693, the loss of one at margin 0; now they add up to {total:.3g}" in page  # fmt: skip
     assert "Wrong samples" not in page
-    wrong = words_of(nm.measure(model, (X, y)).summary())
+    wrong = words_of(nm.measure(model, (X, y)).summary(full=True))
     assert "Wrong samples: 4 of 40" in wrong
     assert "norm of all weights" not in wrong
     with torch.no_grad():
@@ -349,9 +370,9 @@ def test_the_page_writes_out_its_quotients_and_says_why_a_smoothed_margin_is_neg
         model[-1].bias.zero_()
     far = nm.measure(model, (X, model(X).argmax(1)))
     assert far.smoothed_margin > 0
-    assert "add up to" not in far.summary()
+    assert "add up to" not in far.summary(full=True)
     plain, data = net_and_data([3, 6, 4], bias="none")  # nothing is left out, and shown twice
-    assert "every bias counted" not in nm.measure(plain, data).summary()
+    assert "every bias counted" not in nm.measure(plain, data).summary(full=True)
 
 
 def test_the_page_of_a_net_without_any_normalized_margin():
@@ -360,7 +381,9 @@ def test_the_page_of_a_net_without_any_normalized_margin():
             return torch.tanh(super().forward(x).sigmoid())
 
     torch.manual_seed(0)
-    page = words_of(nm.measure(Bounded(3, 3), (torch.randn(9, 3), torch.arange(9) % 3)).summary())
+    page = words_of(
+        nm.measure(Bounded(3, 3), (torch.randn(9, 3), torch.arange(9) % 3)).summary(full=True)
+    )
     assert "there is no normalized margin. Follow the loss" in page
     assert "blocked by the model itself: sigmoid" in page
     assert "q_min /" not in page
@@ -372,15 +395,13 @@ def test_the_page_names_the_classes_with_the_largest_errors():
     model.weight.data = torch.eye(3).double()
     X = torch.eye(3).double().repeat(10, 1)
     y = X.argmax(1)
-    y[:2], y[5] = torch.tensor([1, 0]), 1  # wrong: one of 0's 10, two of 1's 11, none of 2's 9
+    y[:2], y[3], y[5] = torch.tensor([1, 0]), 1, 1  # wrong: 1 of 0's 9, 3 of 1's 12, none of 2's
     names = ["cat", "dog", "hare"]
-    heldout = nm.measure(model, (X, y))
-    found = "classes with most errors dog: 2 of 11, cat: 1 of 10 "
-    page = words_of(nm.measure(model, (X, X.argmax(1)), class_names=names).summary(heldout=heldout))
-    assert page.count("most errors") == 1
-    assert found in page[page.index("ON HELD-OUT") :]
-    numbered = words_of(heldout.summary())
-    assert found.replace("dog", "1").replace("cat", "0") in numbered + " "
+    found = "most errors dog: 3 of 12, cat: 1 of 9 most frequent mistake dog taken for cat: 2 of 12"
+    assert found in words_of(str(nm.measure(model, (X, y), class_names=names)))
+    numbered = words_of(str(nm.measure(model, (X, y))))
+    assert found.replace("dog", "1").replace("cat", "0") in numbered
+    assert "mistake" not in str(nm.measure(model, (X, X.argmax(1))))
 
 
 def test_the_page_shows_the_margin_that_idle_weights_do_not_change():
@@ -390,11 +411,11 @@ def test_the_page_shows_the_margin_that_idle_weights_do_not_change():
     data = X, model(X).argmax(1)
     report = nm.measure(model, data)
     assert f"(norm of what scales)^2 {report.margins['partial'].value:.6g}" in words_of(
-        report.summary()
+        report.summary(full=True)
     )
-    assert "does not change the scores" in report.summary()
+    assert "does not change the scores" in report.summary(full=True)
     net = mlp([5, 7, 3])
-    whole = nm.measure(net, (X, net(X).argmax(1))).summary()
+    whole = nm.measure(net, (X, net(X).argmax(1))).summary(full=True)
     assert "norm of all weights" in whole
     assert "what scales" not in whole
     assert "does not change the scores" not in whole
@@ -407,4 +428,4 @@ def test_a_pickled_report_holds_numbers_in_place_of_weights():
     assert len(pickled) < 20_000
     back = pickle.loads(pickled)
     assert back.margins["bartlett"].value == report.margins["bartlett"].value
-    assert back.summary() == report.summary()
+    assert back.summary(full=True) == report.summary(full=True)

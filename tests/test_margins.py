@@ -122,7 +122,9 @@ def test_biases_beyond_the_first_layer_are_ignored_and_this_is_said():
     counted = [p for n, p in model.named_parameters() if n not in ("2.bias", "4.bias")]
     assert report.norm == pytest.approx(math.sqrt(sum(p.square().sum().item() for p in counted)))
     assert report.order == 3
-    assert "Order 3 with the later biases '2.bias', '4.bias' ignored" in words_of(report.summary())
+    assert "Order 3 with the later biases '2.bias', '4.bias' ignored" in words_of(
+        report.summary(full=True)
+    )
 
 
 def test_partial_margin_of_a_net_with_layer_norm():
@@ -138,7 +140,7 @@ def test_partial_margin_of_a_net_with_layer_norm():
     assert report.margins["partial"].value == pytest.approx(report.q_min / square)
     X = torch.randn(8, 3).double()
     right = nm.measure(model, (X, (model(X)[:, 0] > 0).long()))
-    assert "(norm of all weights)^L none, see below" in words_of(right.summary())
+    assert "(norm of all weights)^L none, see below" in words_of(right.summary(full=True))
 
 
 def test_partial_margin_with_a_negative_exponent_does_not_move_under_scaling():

@@ -296,4 +296,4 @@ def test_the_command_line_names_an_output(tmp_path, capsys):
     assert "Several outputs of the model may be its scores: 'boxes'" in capsys.readouterr().err
     assert main([*words, "--scores", "logit"]) == 0
     said = words_of(capsys.readouterr().out)
-    assert "scores ['logit'] of the net's outputs error 0.00%" in said
+    assert "scores ['logit'] of the net's outputs wrong 0 of" in said

@@ -108,6 +108,9 @@ class MarginCallback(ABC):
             values = {
                 f"{self.name}/{key}": float(value)
                 for key, value in row.items()
-                if value is not None and key not in UNITS
+                if value is not None
+                and key not in UNITS
+                # Normalized margins are negative until all samples are right, and say nothing.
+                and not (key.endswith("_margin") and value <= 0)
             }
             self._log(values, row["step"])

@@ -1,21 +1,23 @@
-"""The verb `netmargin measure`: margins of a saved net."""
+"""The verb `netmargin measure`: what a saved net gets wrong, and its margins."""
 
 import argparse
 
 from . import inputs
 from .printing import as_json
 
-HELP = "Margins of a saved net on data, in every normalization."
+HELP = "What a saved net gets wrong on data, how sure it is, and its margins."
 EPILOG = inputs.RECIPE_LIST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: a saved net and data."""
     inputs.add_saved_net(parser)
-    parser.add_argument(
-        "--input-margins",
-        action="store_true",
-        help="also distances to the decision boundary: one backward pass per class and batch",
+    near = "also distances to the decision boundary: one backward pass per class and batch"
+    inputs.add_options(
+        parser,
+        ("--heldout", bool, "the net was not trained on these samples, as on --split test"),
+        ("--input-margins", bool, near),
+        ("--full", bool, "all that is known, not one screen"),
     )
     inputs.add_json(parser)
 
@@ -27,6 +29,7 @@ def run(options: argparse.Namespace) -> None:
     report = measure(
         inputs.saved_model(options),
         inputs.data(options, limit=options.limit),
+        heldout=options.heldout or options.split == "test" or None,
         loss=options.loss,
         input_margins=options.input_margins,
     )
@@ -35,4 +38,4 @@ def run(options: argparse.Namespace) -> None:
         "homogeneity": report.homogeneity.to_dict(),
         "support": report.support,
     }
-    print(as_json(result) if options.json else report.summary())
+    print(as_json(result) if options.json else report.summary(full=options.full))

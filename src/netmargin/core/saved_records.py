@@ -53,8 +53,11 @@ class Record:
     def __repr__(self) -> str:
         return short_repr(self, *self._shown)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
-        """Describe the record on a page of text."""
+        """Describe the record in text, as `print` does; `repr` is one line."""
         return self._told(self._table()).text()
 
     def say_scores(self, text: str) -> None:

@@ -33,6 +33,7 @@ def measure(
     model: nn.Module,
     data: Data,
     *,
+    heldout: bool | None = None,
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
     homogeneity: Homogeneity | None = None,
@@ -46,9 +47,10 @@ def measure(
 ) -> MarginReport:
     """Margins of `model` on `data`, normalized by the model's own homogeneity.
 
-    `report.summary()` says in words what the numbers mean. The net runs in evaluation mode, on its
-    own device and in its own dtype, and is as it was afterwards. Data are streamed: what is kept
-    per sample is its margin, its class and the next best one (24 bytes).
+    `print(report)` says what to do with the answer: how many samples are wrong, of which classes,
+    and what to look at next; `report.summary(full=True)` explains every number. The net runs in
+    evaluation mode, on its own device and in its own dtype, and is as it was afterwards. Data are
+    streamed: what is kept per sample is its margin, its class and the next best one (24 bytes).
 
     Parameters
     ----------
@@ -58,6 +60,9 @@ def measure(
         All samples at once, X of shape (N, ...) and y of shape (N,), or batches of them. Labels are
         {-1, +1} or {0, 1} (binary), or class indices. Inputs by name, such as a dict with `labels`,
         are read as well: see docs/inputs.md.
+    heldout : bool or None, default None
+        Whether the net was not trained on these samples: True for validation or test data, False
+        for training data. The numbers are the same; what is said of them is not.
     loss : Loss, str, torch criterion or None, default None
         The loss whose log and smoothed margins are reported, as `losses.as_loss` reads it; the
         cross-entropy (logistic for one output) by default.
@@ -114,6 +119,7 @@ def measure(
     """
     model, samples = open_model_and_data(model, data)
     loss = as_loss(loss)
+    heldout = None if heldout is None else check_flag("heldout", heldout)
     batch_size = check_count("batch_size", batch_size)
     rivals = check_count("rivals", rivals, optional=True)
     check_instance(
@@ -187,6 +193,7 @@ def measure(
         saturated=doubt.saturated,
         others=others,
         near_accuracy=nearly.share(classes, others, q > 0) if nearly else None,
+        heldout=heldout,
     )
 
 

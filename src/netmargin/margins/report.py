@@ -1,5 +1,6 @@
 """The record of what `measure` found: margins in float64, and their normalizations."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -8,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ..core import logspace
-from ..core.arguments import check_instance
-from ..core.records import Table
+from ..core.arguments import check_flag
+from ..core.records import Row, Table, short_repr
 from ..core.saved_records import Record
 from ..homogeneity import Homogeneity
 from ..losses import Loss
@@ -17,7 +18,7 @@ from .input_margins import InputMargins
 from .intervals import CONFIDENCE
 from .quantiles import quantiles
 from .spectral import log_spectral_norm
-from .summary import list_rows
+from .summary import list_rows, list_verdict
 from .table import Margin, MarginTable
 
 NEAR_SUPPORT = 0.01
@@ -84,6 +85,8 @@ class MarginReport(Record):
     near_accuracy : float or None
         The share of samples whose answer is right or nearly right; None where `measure` was not
         told what that is.
+    heldout : bool or None
+        Whether the net was not trained on the samples; None where `measure` was not told.
     """
 
     q: Tensor
@@ -100,6 +103,7 @@ class MarginReport(Record):
     saturated: bool = field(default=False, repr=False)
     others: Tensor | None = field(default=None, repr=False)
     near_accuracy: float | None = field(default=None, repr=False)
+    heldout: bool | None = None
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
     """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms
     take as long as a few hundred forward passes.
@@ -109,11 +113,7 @@ class MarginReport(Record):
         "n",
         "accuracy",
         "q_min",
-        "normalized_margin",
-        "smoothed_margin",
         "log10_mean_loss",
-        "norm",
-        "order",
     )
 
     @property
@@ -236,22 +236,25 @@ class MarginReport(Record):
             | {"near_support": self.near_support(NEAR_SUPPORT)}
         )
 
-    def summary(self, heldout: "MarginReport | None" = None) -> str:
-        """Describe the report on a page of text that assumes none of the papers.
+    def summary(self, *, full: bool = False) -> str:
+        """Describe the report in at most 12 lines, as `print` does; `full`: all that is known.
 
-        It keeps apart how sure the net is of its data, and how far optimization has come, which
-        does not compare nets. `heldout`, where given, is what `measure` returned for the same net
-        on labelled samples that it was not trained on; ArgumentError for anything else.
+        The whole keeps apart how sure the net is of its data, what compares nets, and how far
+        optimization has come, which does not compare nets.
         """
-        check_instance(
-            "heldout", heldout, MarginReport, "what nm.measure(model, data) returned", optional=True
-        )
-        return self._told(self._table(heldout)).text()
+        full = check_flag("full", full)
+        return self._told(self._table(list_rows if full else list_verdict)).text()
 
-    def _table(self, heldout: "MarginReport | None" = None) -> Table:
+    def __repr__(self) -> str:
+        # Normalized margins of a net that is wrong somewhere are negative, and say nothing.
+        normalized = ["normalized_margin", "smoothed_margin", "norm", "order"]
+        return short_repr(self, *self._shown, *(normalized if self.q_min > 0 else ()))
+
+    def _table(self, rows: Callable[["MarginReport"], list[Row]] = list_verdict) -> Table:
         """The rows of `summary`."""
-        rows = list_rows(self, heldout)
-        return Table(f"Margins of {self.n:,} samples", rows, warning=self.warning)
+        kind = {True: "held-out ", False: "training ", None: ""}[self.heldout]
+        title = f"Margins of {self.n:,} {kind}sample{'s' * (self.n != 1)}"
+        return Table(title, rows(self), warning=self.warning)
 
     def __getstate__(self) -> dict:
         if self._chain:  # a pickled or saved report holds no weights

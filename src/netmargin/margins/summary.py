@@ -1,4 +1,4 @@
-"""A report in plain words: how sure the net is of its data, and how far optimization has come."""
+"""A report in plain words: a verdict on one screen, and all that is known."""
 
 import math
 from typing import Any
@@ -25,79 +25,116 @@ _EQUAL = 1e-9
 """Relative difference below which two normalized margins are shown once."""
 
 
-def list_rows(report: Any, heldout: Any) -> list[Row]:
-    """The rows of a `MarginReport`, and of one on held-out samples or None."""
+def list_verdict(report: Any) -> list[Row]:
+    """What most readers need of a `MarginReport`: one screen."""
     return [
-        ("error", _measured(f"{100 * report.error:.2f}% of {report.n:,} samples")),
-        *_count_near(report),
+        *_describe_errors(report),
+        *_describe_distance(report),
+        ("next", _advise(report)),
+        ("more", "summary(full=True): every margin, what normalizes it, notes"),
+    ]
+
+
+def list_rows(report: Any) -> list[Row]:
+    """All that is known of a `MarginReport`."""
+    return [
+        *_describe_errors(report),
         (
             f"mean {report.loss.name} loss",
             _measured(f"{_show_loss(report.log10_mean_loss)}, log10 {report.log10_mean_loss:.3f}"),
         ),
         "The margin of a sample is the score of its class, before any softmax, minus the best other"
         " score (with one output: the score times the label, 1 or -1); negative where it is wrong.",
-        *_describe_certainty(report),
-        *_describe_heldout(report, heldout),
+        *_describe_distances(report),
+        *_describe_rank(report),
         *_describe_optimization(report),
     ]
 
 
-def _count_near(report: Any) -> list[Row]:
-    """A row on answers that are nearly right, where it is known which are."""
-    share = report.near_accuracy
-    return [] if share is None else [("right or nearly right", _measured(f"{100 * share:.2f}%"))]
+def _describe_errors(report: Any) -> list[Row]:
+    """Rows on the wrong samples: how many, of which classes, taken for which."""
+    wrong, share = _count_wrong(report), report.near_accuracy
+    found: list[Row] = [
+        ("wrong", _measured(f"{wrong:,} of {report.n:,}, {100 * report.error:.2f}%"))
+    ]
+    if share is not None:
+        found.append(("right or nearly right", _measured(f"{100 * share:.2f}%")))
+    if report.heldout is not False:
+        low, high = report.error_interval
+        unless = "" if report.heldout else ", if the net was not trained on these samples"
+        found.append(("error of new data", f"{low:.2%} to {high:.2%} (95%){unless}"))
+    return found + _list_class_errors(report)
 
 
-def _describe_certainty(report: Any) -> list[Row]:
-    """Rows on the input margins of a net, and its errors by class."""
+def _describe_distance(report: Any) -> list[Row]:
+    """A row on how far the typical right sample is from the boundary."""
+    if report.saturated:
+        return []
+    found = report.input_margins
+    if found is None:
+        return [("distance to the boundary", "not measured: input_margins=True")]
+    right = found.distances[report.q > 0]
+    if not len(right):
+        return []
+    typical = number(right.median().item())
+    return [
+        ("distance to the boundary", (f"{typical} for a typical right sample", Certainty.ESTIMATED))
+    ]
+
+
+def _advise(report: Any) -> str:
+    """What to look at next."""
+    wrong = _count_wrong(report)
+    if report.saturated:
+        return "measure the net without its softmax, as the warning says"
+    if report.heldout is False:
+        if wrong:
+            return (
+                "the wrong samples, nm.page(model, data), and whether their labels are right,"
+                " nm.label_errors(data)"
+            )
+        return "new data: nm.measure(model, heldout, heldout=True)"
+    if wrong:
+        given = "None, data" if report.heldout else "data"
+        return f"the wrong samples: nm.page(model, {given}); another net: nm.compare(models, data)"
+    return "how far inputs must move to be misclassified: nm.robustness(model, data)"
+
+
+def _describe_distances(report: Any) -> list[Row]:
+    """Rows on the input margins of a net."""
     found: list[Row] = [
         ("HOW SURE THE NET IS OF THESE SAMPLES  (how far they lie from where its answer changes)",)
     ]
     quantiles = report.margins["input"].quantiles()
     if quantiles is None:
-        found.append(("distance to the boundary", "not measured: input_margins=True"))
-    else:
-        found += [
-            (f"distance to the boundary, {name} quantile", (number(value), Certainty.ESTIMATED))
-            for name, value in zip(quantile_names(), quantiles, strict=True)
-        ]
-        exceeds = "" if report.error < FITS else ", which this net exceeds"
-        found.append(
-            "A quarter of the samples turn to another class when they are moved by the 25% quantile"
-            " in the worst direction, in the units of the inputs: an estimate by slopes, no"
-            " guarantee. On training data it compares only nets of one architecture, trained in one"
-            f" way, that both fit them (error below 1%{exceeds})."
-        )
-        found += filter(None, [report.input_margins.left_out])
-    return found + _list_class_errors(report, report.class_names)
-
-
-def _describe_heldout(report: Any, heldout: Any) -> list[Row]:
-    """Rows on margins and labels of held-out samples, or on why they should be given."""
-    q = heldout or report
-    interval = f"{q.error_interval[0]:.2%} to {q.error_interval[1]:.2%} (95%)"
-    new: Row = ("error of new data", interval)
-    z: Row = ("z = mean margin / standard deviation", _measured(number(q.z)))
-    found: list[Row] = [
-        ("ON HELD-OUT SAMPLES  (this is what compares nets, all measured on the same samples)",)
+        return [*found, ("distance to the boundary", "not measured: input_margins=True")]
+    found += [
+        (f"distance to the boundary, {name} quantile", (number(value), Certainty.ESTIMATED))
+        for name, value in zip(quantile_names(), quantiles, strict=True)
     ]
-    if heldout is None:
-        return [
-            *found,
-            "Not given. Measure labelled samples that the net was not trained on, 200 or more, and"
-            " give report.summary(heldout=nm.measure(model, heldout)) to compare this net with"
-            " others. If the samples above are such:",
-            new,
-            z,
-        ]
-    weighted = heldout.margin_weighted_error
+    exceeds = "" if report.error < FITS else ", which this net exceeds"
+    found.append(
+        "A quarter of the samples turn to another class when they are moved by the 25% quantile"
+        " in the worst direction, in the units of the inputs: an estimate by slopes, no"
+        " guarantee. On training data it compares only nets of one architecture, trained in one"
+        f" way, that both fit them (error below 1%{exceeds})."
+    )
+    return found + list(filter(None, [report.input_margins.left_out]))
+
+
+def _describe_rank(report: Any) -> list[Row]:
+    """Rows on what compares nets: numbers of samples that none of them was trained on."""
+    if report.saturated:
+        return []
+    found: list[Row] = [
+        ("TO COMPARE NETS  (all on the same samples, which none of them was trained on)",)
+    ]
+    if report.heldout is False:
+        return [*found, "These are training samples. Measure others: heldout=True."]
+    weighted = report.margin_weighted_error
     return [
         *found,
-        ("error", _measured(f"{100 * heldout.error:.2f}% of {heldout.n:,}")),
-        *_count_near(heldout),
-        new,
-        *_list_class_errors(heldout, report.class_names),
-        z,
+        ("z = mean margin / standard deviation", _measured(number(report.z))),
         "Larger is better. It tells nets apart as the error on one and a half to four times as many"
         " labels would; it is neither an error rate nor a test statistic.",
         (
@@ -105,8 +142,7 @@ def _describe_heldout(report: Any, heldout: Any) -> list[Row]:
             _measured("–" if weighted is None else f"{100 * weighted:.2f}%"),
         ),
         "The share of wrong samples in the sizes of all margins: small where they are close calls."
-        " Where these three disagree about two nets, nm.compare(models, train, heldout) says which"
-        " differences are more than chance.",
+        " nm.compare(models, data) says which differences between nets are more than chance.",
     ]
 
 
@@ -120,7 +156,7 @@ def _describe_optimization(report: Any) -> list[Row]:
         ),
         ("smallest margin, q_min", _measured(f"{report.q_min:.6g}")),
     ]
-    wrong = int((report.q <= 0).sum())
+    wrong = _count_wrong(report)
     if wrong:
         found.append(
             f"Wrong samples: {wrong} of {report.n}, and this is the worst of them. Until all are"
@@ -235,20 +271,35 @@ def _describe_order(report: Any) -> list[Row]:
     return [text]
 
 
-def _list_class_errors(report: Any, class_names: Any) -> list[Row]:
-    """A row on the classes with the largest shares of errors; none where all samples are right."""
-    if report.labels is None:
+def _list_class_errors(report: Any) -> list[Row]:
+    """Rows on the classes with the largest shares of errors, and on the two most often confused;
+    none where all samples are right.
+    """
+    missed = report.q <= 0
+    if report.labels is None or not missed.any():
         return []
     counts = torch.bincount(report.labels)
-    wrong = torch.bincount(report.labels[report.q <= 0], minlength=len(counts))
+    wrong = torch.bincount(report.labels[missed], minlength=len(counts))
     order = torch.argsort(wrong / counts.clamp(min=1), descending=True, stable=True)
-    names = ClassNames(class_names)
+    names = ClassNames(report.class_names)
     shown = [
         f"{names.of(label)}: {wrong[label]} of {counts[label]}"
         for label in order[:_SHOWN_CLASSES].tolist()
         if wrong[label]
     ]
-    return [("classes with most errors", ", ".join(shown))] if shown else []
+    found: list[Row] = [("classes with most errors", ", ".join(shown))]
+    if report.others is not None and len(counts) > 2:
+        pairs = torch.stack([report.labels[missed], report.others[missed]], dim=1)
+        kinds, often = torch.unique(pairs, dim=0, return_counts=True)
+        label, answer = kinds[often.argmax()].tolist()
+        told = f"{names.of(label)} taken for {names.of(answer)}: {often.max()} of {counts[label]}"
+        found.append(("most frequent mistake", told))
+    return found
+
+
+def _count_wrong(report: Any) -> int:
+    """The number of samples that are not classified correctly; ties count."""
+    return int((report.q <= 0).sum())
 
 
 def _show_loss(log10_loss: float) -> str:
