@@ -89,14 +89,18 @@ class MarginGap:
         return self.net / (self.kernel * np.sqrt(d))
 
 
-def measure_gap(d: int, seed: int) -> MarginGap:
-    """Draw d^2 samples of p_data, D cut off at |x|^2 <= d log n, and measure both margins."""
-    n = d * d
+def draw_cut_off(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw n samples of p_data, which is D cut off at |x|^2 <= d log n, with their signs."""
     X, y = (part.numpy() for part in datasets.gaussian_xor(2 * n, d, seed=seed))
     inside = np.flatnonzero((X**2).sum(1) <= d * np.log(n))[:n]
     if len(inside) < n:
         raise RuntimeError("more than half of the samples were cut off")
-    X, y = X[inside], y[inside]
+    return X[inside], y[inside]
+
+
+def measure_gap(d: int, seed: int) -> MarginGap:
+    """Draw d^2 samples of p_data, and measure both margins."""
+    X, y = draw_cut_off(n := d * d, d, seed)
     signs = np.array([[1, 1], [-1, -1], [1, -1], [-1, 1]]) / np.sqrt(2)
     four = np.maximum(X[:, :2] @ signs.T, 0) @ np.array([1, 1, -1, -1]) / 4
     K = arc_cosine(X, bias=False)
