@@ -6,7 +6,7 @@ import torch
 
 import netmargin as nm
 from netmargin.models import ReLUPower, SignedSum
-from netmargin.papers.chizat_bach import projected_flow
+from netmargin.papers.chizat_bach import FeatureMeasure, projected_flow
 from netmargin.solvers import ReLUMeasure
 from netmargin.twolayer import slackness, train_both_layers
 
@@ -87,6 +87,46 @@ def test_projected_flow_is_gradient_ascent_of_the_net(power):
         1.6 < errors[0] / errors[1] < (2.4 if power == 2 else 4.0)
     )  # kinks are crossed at different steps
     assert errors[1] < 0.02
+
+
+def relu(w, x):
+    return w[:, -1:] * (w[:, :-2] @ x.T + w[:, -2:-1]).relu()
+
+
+def test_flow_of_a_feature_of_ones_own():
+    """ReLU written by hand is ReLU, from neurons of any size, and a power of order 2 comes near to
+    its largest margin.
+    """
+    X, y = DATA
+    start = ReLUMeasure.projected(neurons(6, 2), bias=True)
+    own = FeatureMeasure(relu, 2 * start.atoms, start.weights / 4)
+    flows = [projected_flow(s, X, y, times=[0.0, 0.3, 0.6]) for s in (start, own)]
+    assert flows[1].margins == pytest.approx(flows[0].margins, rel=1e-6)
+    assert flows[1].log_masses == pytest.approx(flows[0].log_masses, rel=1e-6)
+    assert flows[1].measures[-1].decision_function(X) == pytest.approx(
+        flows[0].measures[-1].decision_function(X), rel=1e-6
+    )
+    # A linear net b a . x: gamma_1 is half of the largest linear margin.
+    X, y = np.random.default_rng(0).normal(size=(6, 3)), np.array([1, -1] * 3)
+    X = X + y[:, None]
+    linear = FeatureMeasure(lambda w, x: w[:, -1:] * (w[:, :-1] @ x.T), neurons(12), np.ones(12))
+    best = nm.solvers.linear_max_margin(X, y).margin / 2
+    flow = projected_flow(linear, X, y, times=[0.0, 2.0], rtol=1e-4)
+    assert 0.93 * best < flow.margins[-1] <= best * (1 + 1e-9)
+
+
+def test_features_that_are_not_2_homogeneous_or_balanced_are_refused():
+    X, y = DATA
+    for feature, opposite, said in (
+        (lambda w, x: (w[:, :2] @ x.T).relu(), lambda w: -w, "2-homogeneous"),
+        (lambda w, x: w[:, -1:] * (w[:, :2] @ x.T + 1).relu(), lambda w: -w, "2-homogeneous"),
+        (lambda w, x: w[:, -1:] ** 2 + 0 * (w[:, :2] @ x.T), lambda w: -w, "balanced"),
+        (relu, lambda w: -w, "balanced"),
+        (lambda w, x: w[:, -1], lambda w: -w, "shape"),
+    ):
+        start = FeatureMeasure(feature, neurons(4), np.ones(4), opposite)
+        with pytest.raises(nm.ArgumentError, match=said):
+            projected_flow(start, X, y, times=[0.1])
 
 
 def test_normalized_flow_is_driven_by_the_whole_measure():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import netmargin as nm
-from netmargin.losses import Exponential, Logistic
+from netmargin.losses import Exponential, Logistic, Loss
 from netmargin.papers.chizat_bach import (
     tangent_margin,
     tangent_max_margin,
@@ -15,6 +15,24 @@ from netmargin.papers.chizat_bach import (
     train_output_layer,
 )
 from netmargin.twolayer import train_both_layers
+
+
+def from_30_on(near):
+    """A function of margins that is the identity where e^-q is below rounding."""
+    return lambda q: torch.where(q > 30, q, near(q.clamp(max=30)))
+
+
+def asinh_slope(q):
+    return 1 / (torch.asinh(torch.exp(-q)) * torch.sqrt(1 + torch.exp(2 * q)))
+
+
+# l(q) = asinh(e^-q): an exponential tail, but linear for wrong samples.
+ASINH = Loss(
+    from_30_on(lambda q: -torch.log(torch.asinh(torch.exp(-q)))),
+    lambda q: asinh_slope(q.clamp(max=30)),
+    from_30_on(lambda x: -torch.log(torch.sinh(torch.exp(-x)))),
+    name="asinh",
+)
 
 
 def problem(seed: int):
@@ -29,6 +47,13 @@ def blobs(n: int):
     return np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])[corner] + 0.3 * random.uniform(
         -1, 1, (n, 2)
     ), 1 - 2 * (corner % 2)
+
+
+VALUES = {
+    "exponential": torch.exp,
+    "logistic": torch.nn.functional.softplus,
+    "asinh": lambda u: torch.asinh(torch.exp(u)),
+}
 
 
 def softmin_slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -76,6 +101,29 @@ def test_output_layer_is_gradient_ascent_on_r():
         r = r + beta * math.sqrt(2) / (np.abs(z).max() * math.sqrt(t + 1)) * softmin_slope(a, z)
 
 
+@pytest.mark.parametrize("loss", [Logistic(), ASINH], ids=str)
+def test_fixed_features_with_other_losses_are_gradient_ascent(loss):
+    """By autograd; a rate is proved of the exponential loss alone."""
+    features, y = problem(3)
+    runs = [
+        train(features, y, steps=20, loss=loss) for train in (train_magnitudes, train_output_layer)
+    ]
+    z, m = torch.tensor(y[:, None] * features), features.shape[1]
+    r, s = torch.ones(m).double(), torch.zeros(m).double()
+    F = lambda a: -torch.log(VALUES[loss.name](-(z @ a)).mean())  # noqa: E731
+    beta = 1.0
+    for t in range(20):
+        moved = torch.func.grad(lambda r: F(r**2 / m))(r)
+        beta = max(beta, math.sqrt(m) * (s / m).norm().item())
+        step = beta * math.sqrt(2) / (z.abs().max() * math.sqrt(t + 1))
+        r = r + m * moved / (16 * z.abs().max() * math.sqrt(t + 1))
+        s = s + m * step * torch.func.grad(lambda s: F(s / m))(s)
+    assert runs[0].weights == pytest.approx((r**2 / (r**2).sum()).numpy(), abs=1e-12)
+    beta = max(beta, math.sqrt(m) * (s / m).norm().item())
+    assert runs[1].weights == pytest.approx((s / m / beta).numpy(), abs=1e-12)
+    assert all((run.guarantee == -np.inf).all() for run in runs)
+
+
 def test_sizes_beyond_float64():
     run = train_magnitudes(
         np.array([[1.0], [2.0]]), [1, 1], steps=8000, rate=lambda t: np.full(len(t), 0.1)
@@ -85,7 +133,7 @@ def test_sizes_beyond_float64():
 
 
 @pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("loss", [Exponential(), Logistic()], ids=str)
+@pytest.mark.parametrize("loss", [Exponential(), Logistic(), ASINH], ids=str)
 def test_steps_of_both_layers_equal_autograd(power, loss):
     """m times the gradient of F from the library's own start, and across the rescaling."""
     random = np.random.default_rng(0)
@@ -114,11 +162,7 @@ def test_steps_of_both_layers_equal_autograd(power, loss):
         mass = ((a**2).sum() + ((b**2).sum() if power == 1 else 0.0)) / m
         assert runs.margins[t, 0] == pytest.approx((q.min() / mass).item(), rel=1e-9, abs=1e-12)
         assert runs.log_masses[t, 0] == pytest.approx(math.log(mass.item()), abs=1e-9)
-        F = -torch.log(
-            (
-                torch.exp(-q) if isinstance(loss, Exponential) else torch.nn.functional.softplus(-q)
-            ).mean()
-        )
+        F = -torch.log(VALUES[loss.name](-q).mean())
         moved = torch.autograd.grad(F, [a, b] if power == 1 else [a])
         with torch.no_grad():
             a = a + 0.5 / math.sqrt(t + 1) * m * moved[0]
@@ -361,8 +405,10 @@ def test_bad_input():
     )
     with pytest.raises(nm.DataError, match="No neuron has moved"):
         tangent_margin(np.ones((2, 4)), np.ones((2, 4)), *data)
-    with pytest.raises(ValueError, match="loss must be"):
-        train_both_layers(*data, width=3, steps=3, loss=Exponential(3), progress=False)
+    flat = Loss(lambda q: 2 * q, lambda q: torch.full_like(q, 2.0), lambda x: x / 2)
+    for loss in (Exponential(3), Logistic(3), flat):
+        with pytest.raises(ValueError, match=r"loss must be e\^-q up to a factor"):
+            train_both_layers(*data, width=3, steps=3, loss=loss, progress=False)
 
 
 def test_slackness_leaves_the_weights_of_the_caller_as_they_are():

@@ -43,7 +43,7 @@ def train_both_layers(
     width: int | Sequence[int],
     steps: int,
     rate: Rate | Sequence[Rate] | None = None,
-    loss: Loss | None = None,
+    loss: Loss | str | None = None,
     power: int = 1,
     bias: bool = True,
     scale: float = 1.0,
@@ -82,8 +82,8 @@ def train_both_layers(
         Iterations, each with all samples.
     rate : callable or sequence of callable, optional
         eta as a function of the array of times t; 0.5 / sqrt(t + 1) by default.
-    loss : Loss, optional
-        `Exponential()` (the default) or `Logistic()`.
+    loss : Loss or str, optional
+        A loss with an exponential tail, `Exponential()` by default; one of your own too.
     power : {1, 2}, default 1
         The power of the ReLU.
     bias : bool, default True

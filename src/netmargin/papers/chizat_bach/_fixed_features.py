@@ -5,18 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import softmax
+import torch
 
 from ...core.matrices import binary_data
 from ...core.records import short_repr
 from ...errors import DataError
+from ...losses import Exponential, Loss
 from ...result import Status
 from ...solvers.linear import linear_max_margin
 from ...twolayer.options import step_sizes
+from ...twolayer.smooth_margin import margin_loss, sample_weights
 from ..ledger.directions import matrix_game
 
-_LARGEST_LOG_SIZE = 690.0
-"""Weights enter the softmax with a size of e^690 at most: float64 ends at e^709, and the shares of
+_LARGEST_LOG_SIZE = 600.0
+"""Weights enter the losses with a size of e^600 at most: float64 ends at e^709, and the shares of
 the samples are those of the least margin alone long before.
 """
 
@@ -30,7 +32,8 @@ class FixedFeatureRun:
     weights: np.ndarray  # a_bar at the end, (m,)
     optimum: float  # gamma as attained; the best margin so far where Ctrl-C ended its search
     proved: float  # an upper bound of gamma
-    guarantee: np.ndarray  # a lower bound of `best`, with `optimum` for gamma, (steps,)
+    guarantee: np.ndarray  # a lower bound of `best`, with `optimum` for gamma, (steps,); -inf for
+    # losses other than the exponential one, for which no rate is proved
     status: Status
 
     __repr__ = short_repr
@@ -42,14 +45,20 @@ class FixedFeatureRun:
 
 
 def train_magnitudes(
-    features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
+    features,
+    y,
+    *,
+    steps: int,
+    rate: Callable[[np.ndarray], np.ndarray] | None = None,
+    loss: Loss | str | None = None,
 ) -> FixedFeatureRun:
     """Train the magnitudes of neurons of outputs `features` (n, m) by ascent of the smooth margin.
 
-    r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n exp(-z_n . a), a_j = r_j^2 / m,
+    r(t + 1) = r(t) + eta(t) m grad F(r(t)) with F(r) = -log mean_n l(z_n . a), a_j = r_j^2 / m,
     r(0) = 1: a / |a|_1 approaches gamma_1 at rate log(t) / sqrt(t), which is proved for the default
-    rate. Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
+    rate and loss. Chizat and Bach 2020, Proposition 6 with the partial sum of Proposition 16 (15).
     """
+    loss = margin_loss(loss)
     z, largest = _multiply_by_labels(features, y)
     eta = step_sizes(steps, rate or (lambda t: 1 / (16 * largest * np.sqrt(t + 1))))
     n, m = z.shape
@@ -58,7 +67,7 @@ def train_magnitudes(
         grown = mean * (1 + 2 * rate * (shares @ z)) ** 2
         return grown, float(grown.sum())
 
-    margins, log_sizes, weights, status = _ascend(z, np.full(m, 1 / m), eta, move)
+    margins, log_sizes, weights, status = _ascend(z, np.full(m, 1 / m), eta, move, loss)
     # Any iterate attains its margin, and equal weights of the samples prove a bound, too: that is
     # what is known of the optimum where Ctrl-C comes before it is found.
     optimum, proved = float(margins.max()), float(z.mean(0).max())
@@ -73,12 +82,17 @@ def train_magnitudes(
         largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1)
         + 4 * math.log(n) / np.sqrt(t) * sums
     )
-    guarantee = optimum - slack
+    guarantee = optimum - (slack if isinstance(loss, Exponential) else np.full(len(t), np.inf))
     return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, guarantee, status)
 
 
 def train_output_layer(
-    features, y, *, steps: int, rate: Callable[[np.ndarray], np.ndarray] | None = None
+    features,
+    y,
+    *,
+    steps: int,
+    rate: Callable[[np.ndarray], np.ndarray] | None = None,
+    loss: Loss | str | None = None,
 ) -> FixedFeatureRun:
     """Train the output layer over neurons of outputs (n, m) by ascent of the smooth margin.
 
@@ -86,6 +100,7 @@ def train_output_layer(
     |a(s)|_2), approaches gamma_2 at rate 1 / sqrt(t). `rate` is eta / beta. Chizat and Bach 2020,
     Proposition 7.
     """
+    loss = margin_loss(loss)
     z, largest = _multiply_by_labels(features, y)
     eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
     n, m = z.shape
@@ -107,7 +122,7 @@ def train_output_layer(
         moved = mean + rate / m * shares
         return moved, max(1.0, math.sqrt(m * max(float(moved @ (products @ moved)), 0.0)))
 
-    margins, log_sizes, coefficients, status = _ascend(products, np.zeros(n), eta, move)
+    margins, log_sizes, coefficients, status = _ascend(products, np.zeros(n), eta, move, loss)
     if solution.status is Status.INTERRUPTED:
         status = Status.INTERRUPTED
     weights = coefficients @ z
@@ -115,7 +130,7 @@ def train_output_layer(
     # An optimum that is not known to be positive guarantees nothing: a division by nearly 0.
     known = max(optimum, np.finfo(float).tiny)
     slack = largest / np.sqrt(t) * (2 * math.sqrt(2) + math.sqrt(3) * math.log(n) / known)
-    guarantee = optimum - slack
+    guarantee = optimum - (slack if isinstance(loss, Exponential) else np.full(len(t), np.inf))
     return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, guarantee, status)
 
 
@@ -132,7 +147,7 @@ def _multiply_by_labels(features, y) -> tuple[np.ndarray, float]:
 
 
 def _ascend(
-    z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable
+    z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable, loss: Loss
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Status]:
     """Ascend the smooth margin of a = beta a_bar from a_bar = mean, beta(0) = 1.
 
@@ -150,9 +165,9 @@ def _ascend(
             margins[t], log_sizes[t] = values.min(), log_size
             done, reached = t + 1, mean
             if t < len(eta):
-                # Relative to the least value, so that what overflows has share 0.
                 size = math.exp(min(log_size, _LARGEST_LOG_SIZE))
-                moved, growth = move(mean, softmax(-size * (values - margins[t])), rate)
+                shares = sample_weights(torch.from_numpy(-size * values)[None], loss)[0].numpy()
+                moved, growth = move(mean, shares, rate)
                 mean, log_size = moved / growth, log_size + math.log(growth)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED

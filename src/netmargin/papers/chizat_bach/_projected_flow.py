@@ -1,13 +1,13 @@
 """Wasserstein gradient flow of the smooth margin as seen on the sphere."""
 
-import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from scipy.integrate import solve_ivp
+from scipy.special import logsumexp
 
 from ...core.matrices import SolverData, binary_data
 from ...core.records import short_repr
@@ -16,6 +16,7 @@ from ...losses import Loss
 from ...result import Status
 from ...solvers.solution import ReLUMeasure
 from ...twolayer.smooth_margin import margin_loss, sample_weights
+from ._features import FeatureMeasure, Neurons
 
 _LARGEST_LOG_MASS = 300.0
 """Masses above e^300 enter as e^300: the weights of the samples are then those of the least margin
@@ -31,19 +32,19 @@ class ProjectedFlow:
     margins: np.ndarray  # min_n y_n int phi(., x_n) d nu_bar_t, (K,)
     log_masses: np.ndarray  # log nu_t(sphere), (K,)
     duals: np.ndarray  # grad S, of sum 1, (K, n)
-    measures: list[ReLUMeasure]  # nu_bar_t, particles in the order of the start
+    measures: list  # nu_bar_t of the kind of the start, particles in its order
     status: Status
 
     __repr__ = short_repr
 
 
 def projected_flow(
-    start: ReLUMeasure,
+    start: ReLUMeasure | FeatureMeasure,
     X,
     y,
     *,
     times: Sequence[float],
-    loss: Loss | None = None,
+    loss: Loss | str | None = None,
     rtol: float = 1e-6,
     max_evaluations: int = 100_000,
 ) -> ProjectedFlow:
@@ -53,24 +54,27 @@ def projected_flow(
     S = -log sum_n l(q_n), from nu_0 = `start`: the directions and log masses of gradient ascent
     dw_j / dt = m grad_j S. In (12) J' is that of nu_t, not of nu_bar_t as printed. The mass grows
     like exp(4 gamma t), so this is for the beginning; `train_both_layers` goes further. What stops
-    early warns, but for Ctrl-C, and returns the times so far. Chizat and Bach 2020, (11) and (12).
+    early warns, but for Ctrl-C, and returns the times so far. `start` holds ReLUs, or a feature of
+    your own. Chizat and Bach 2020, (11) and (12).
     """
     data, loss = binary_data(X, y, bias=start.bias), margin_loss(loss)
     t = np.asarray(times, dtype=np.float64)
     if t.ndim != 1 or not len(t) or t[0] < 0 or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
         raise ArgumentError("times must be increasing, finite numbers from 0 on")
-    if start.slope:
-        raise DataError("start must be a measure of ReLUs; its slope below 0 is not 0.")
-    if not start.mass > 0 or start.atoms.shape[1] != data.Z.shape[1] + 1:
+    if isinstance(start, FeatureMeasure):
+        start.check(data.Z)
+    elif start.atoms.shape[1] != data.Z.shape[1] + 1:
         raise DataError(
-            f"start must have mass, and atoms of dimension {data.Z.shape[1] + 1} for these inputs;"
-            f" got {start.atoms.shape}"
+            f"start must have atoms of dimension {data.Z.shape[1] + 1} for these inputs; got"
+            f" {start.atoms.shape}"
         )
+    if not start.weights.sum() > 0:
+        raise DataError("start must have mass: all its weights are 0.")
     # Particles without mass have no log mass, and never get any.
     used = start.weights > 0
-    field = _FlowField(data, start.atoms[used], start.power, loss, max_evaluations)
-    directions = start.atoms[used][:, : field.moving].ravel()
-    state = np.concatenate([directions, np.log(start.weights[used])])
+    start = replace(start, atoms=start.atoms[used], weights=start.weights[used])
+    field = _FlowField(data, start, loss, max_evaluations)
+    state = field.start()
     rows, reached, now, status = [], [], 0.0, Status.FINISHED
     try:
         for time in t:
@@ -80,7 +84,7 @@ def projected_flow(
                 status = Status.FINISHED if found.success else Status.STALLED
             if status is Status.STALLED:
                 break
-            rows.append(field.row(state, start.bias))
+            rows.append(field.row(state))
             reached.append(now)
     except TimeoutError:
         status = Status.EVALUATION_LIMIT
@@ -99,7 +103,7 @@ def projected_flow(
         )
     # How far the integration came is worth a record, and at the start the only one.
     if status is not Status.FINISHED and (not reached or now > reached[-1]):
-        rows.append(field.row(state, start.bias))
+        rows.append(field.row(state))
         reached.append(now)
     *numbers, measures = zip(*rows, strict=True)
     margins, log_masses, duals = map(np.array, numbers)
@@ -109,49 +113,51 @@ def projected_flow(
 class _FlowField:
     """The velocity of unit directions and of log masses; TimeoutError after `most` calls."""
 
-    def __init__(self, data: SolverData, atoms: np.ndarray, power: int, loss: Loss, most: int):
-        self._data, self._power, self._loss, self._left = data, power, loss, most
-        self._signs = atoms[:, -1]
-        self.moving = atoms.shape[1] if power == 1 else atoms.shape[1] - 1
+    def __init__(
+        self, data: SolverData, start: ReLUMeasure | FeatureMeasure, loss: Loss, most: int
+    ):
+        self._labels, self._loss, self._left = data.y, loss, most
+        self._measure, self._neurons = start, Neurons(start, data.Z)
+
+    def start(self) -> np.ndarray:
+        """The state at time 0: directions of the particles, and logs of their masses."""
+        sizes = np.linalg.norm(self._neurons.atoms, axis=1)
+        directions = self._neurons.atoms / sizes[:, None]
+        return np.append(directions, np.log(self._measure.weights) + 2 * np.log(sizes))
 
     def __call__(self, t: float, state: np.ndarray) -> np.ndarray:
         if not self._left:
             raise TimeoutError
         self._left -= 1
-        theta, _, z, b, p = self._unpack_state(state)
-        v = p * self._data.y
-        slopes = z > 0 if self._power == 1 else 2 * z
-        gradient = b[:, None] * (slopes @ (v[:, None] * self._data.Z))
-        if self._power == 1:
-            gradient = np.column_stack([gradient, z @ v])
-        J = b * (z**self._power @ v)
+        theta, _, features, pull, p = self._unpack_state(state)
+        v = p * self._labels
+        gradient, J = pull(v), features @ v
         # By Euler's theorem the radial part of the gradient is 2 J' theta.
         return np.concatenate([(gradient - 2 * J[:, None] * theta).ravel(), 4 * J])
 
-    def row(self, state: np.ndarray, bias: bool) -> tuple[float, float, np.ndarray, ReLUMeasure]:
+    def row(
+        self, state: np.ndarray
+    ) -> tuple[float, float, np.ndarray, ReLUMeasure | FeatureMeasure]:
         """Margin, log mass, dual weights and probability measure of a state."""
-        theta, log_masses, z, b, p = self._unpack_state(state)
-        largest = log_masses.max()
-        shares = np.exp(log_masses - largest)
-        log_mass = float(largest + math.log(shares.sum()))
-        atoms = theta if self._power == 1 else np.column_stack([theta, self._signs])
-        weights = shares / shares.sum()
-        measure = ReLUMeasure(atoms=atoms, weights=weights, bias=bias, power=self._power)
-        q = self._data.y * ((weights * b) @ z**self._power)
+        theta, log_masses, features, _, p = self._unpack_state(state)
+        log_mass = float(logsumexp(log_masses))
+        weights = np.exp(log_masses - log_mass)
+        atoms = np.column_stack([theta, self._measure.atoms[:, theta.shape[1] :]])
+        q = self._labels * (weights @ features)
+        measure = replace(self._measure, atoms=atoms, weights=weights / weights.sum())
         return float(q.min()), log_mass, p, measure
 
     def _unpack_state(
         self, state: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Unit directions, log masses, activations (N, n), output weights, sample weights."""
-        count = len(self._signs)
-        theta, log_masses = state[:-count].reshape(count, self.moving), state[-count:]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable, np.ndarray]:
+        """Unit directions, log masses, features (N, n), their gradients, sample weights."""
+        count = len(self._neurons.atoms)
+        theta, log_masses = state[:-count].reshape(count, -1), state[-count:]
         # Integration drifts off the sphere.
         theta = theta / np.linalg.norm(theta, axis=1, keepdims=True)
-        a, b = (theta[:, :-1], theta[:, -1]) if self._power == 1 else (theta, self._signs)
-        z = np.maximum(a @ self._data.Z.T, 0.0)
+        features, pull = self._neurons.respond(theta)
         largest = log_masses.max()
         masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG_MASS))
-        q = self._data.y * ((masses * b) @ z**self._power)
+        q = self._labels * (masses @ features)
         p = sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy()
-        return theta, log_masses, z, b, p
+        return theta, log_masses, features, pull, p

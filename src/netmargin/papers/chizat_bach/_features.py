@@ -1,0 +1,108 @@
+"""Feature functions phi(w, x) of two-layer nets: those of ReLU nets, and your own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...core.records import short_repr
+from ...errors import ArgumentError
+from ...solvers.solution import ReLUMeasure
+
+_TRIED = 16
+"""Random neurons at which a feature function is tried: one that fails anywhere but in a thin cone
+fails at one of them.
+"""
+
+
+def _negate_last(w: Tensor) -> Tensor:
+    """Neurons with the sign of their last parameter turned: opposite ones of (a, b) in b phi(a)."""
+    return torch.cat([w[:, :-1], -w[:, -1:]], 1)
+
+
+@dataclass(frozen=True)
+class FeatureMeasure:
+    """The function sum_j weights_j feature(atoms_j, x) of a feature function of your own.
+
+    It has to be 2-homogeneous and balanced (A1): feature(r w, x) = r^2 feature(w, x) for r > 0, and
+    feature(opposite(w), x) = -feature(w, x).
+    """
+
+    feature: Callable[[Tensor, Tensor], Tensor]  # of (N, p) and (n, d) to (N, n), all float64
+    atoms: np.ndarray  # (N, p)
+    weights: np.ndarray  # (N,), at least 0
+    opposite: Callable[[Tensor], Tensor] = _negate_last  # of (N, p) to (N, p)
+    bias = False  # what a neuron does with x is its own affair
+
+    __repr__ = short_repr
+
+    def decision_function(self, X) -> np.ndarray:
+        """Values at inputs X (n, d), (n,)."""
+        return self.weights @ self.feature(*map(_as_tensor, (self.atoms, X))).detach().numpy()
+
+    def check(self, inputs: np.ndarray) -> None:
+        """Raise ArgumentError, with the difference, unless (A1) holds at random neurons."""
+        random, X = np.random.default_rng(0), _as_tensor(inputs)
+        w = _as_tensor(random.normal(size=(_TRIED, self.atoms.shape[1])))
+        values = self.feature(w, X)
+        if values.shape != (_TRIED, len(X)) or not values.isfinite().all():
+            raise ArgumentError(
+                "feature must give finite values (N, n) of N neurons and n inputs; got shape"
+                f" {tuple(values.shape)} for {_TRIED} and {len(X)}"
+            )
+        for needed, rest in (
+            (
+                "2-homogeneous, feature(3 w, x) = 9 feature(w, x)",
+                self.feature(3 * w, X) - 9 * values,
+            ),
+            (
+                "balanced, feature(opposite(w), x) = -feature(w, x)",
+                self.feature(self.opposite(w), X) + values,
+            ),
+        ):
+            off = rest.abs().max() / values.abs().max().clamp(min=1e-300)
+            if off > 1e-6:
+                raise ArgumentError(
+                    f"feature must be {needed}; at random neurons this is off by {off:.2g} of the"
+                    " largest value. Take b phi(a . x) with phi positively homogeneous, or pass the"
+                    " `opposite` that turns the sign (by default that of the last parameter of w)."
+                )
+
+
+class Neurons:
+    """Features of the particles of a measure at inputs Z (n, D), and their gradients in what moves:
+    all of an atom, but for ReLUs of power 2 its output weight, which is a sign.
+    """
+
+    def __init__(self, measure: ReLUMeasure | FeatureMeasure, Z: np.ndarray):
+        self._measure, self._Z, self._X = measure, Z, _as_tensor(Z)
+        fixed = isinstance(measure, ReLUMeasure) and measure.power == 2
+        self.atoms = measure.atoms[:, : measure.atoms.shape[1] - fixed]
+
+    def respond(self, at: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """Features (N, n) of atoms (N, k), and the gradients (N, k) of their sums over v (n,)."""
+        measure = self._measure
+        if isinstance(measure, FeatureMeasure):
+            w = _as_tensor(at).requires_grad_(True)
+            features = measure.feature(w, self._X)
+            values = features.detach().numpy()
+            return values, lambda v: torch.autograd.grad((features @ _as_tensor(v)).sum(), w)[
+                0
+            ].numpy()
+        k, phi = self._Z.shape[1], measure.activation
+        t, b = at[:, :k] @ self._Z.T, measure.atoms[:, k:] if at.shape[1] == k else at[:, k:]
+        inner, slopes = phi.feature(t), phi.derivative(t)
+
+        def pull(v: np.ndarray) -> np.ndarray:
+            """The gradient in a, and in b where it moves."""
+            along = b * (slopes @ (v[:, None] * self._Z))
+            return along if at.shape[1] == k else np.column_stack([along, inner @ v])
+
+        return b * inner, pull
+
+
+def _as_tensor(values) -> Tensor:
+    """Values as a float64 tensor."""
+    return torch.as_tensor(values, dtype=torch.float64)
