@@ -260,7 +260,7 @@ def compare_with_own(case: Case) -> Iterator[tuple[str, Callable[[], tuple[str, 
         found = nm.compare([net, other], (X, y), input_margins=False, progress=False, **named)
         models = exact, copy.deepcopy(other).double()
         errors = [float((gap(model) <= 0).double().mean()) for model in models]
-        told = [float(report.error) for report in found.training]
+        told = [float(report.error) for report in found.reports]
         return f"errors {told}", f"{errors}", bool(np.allclose(told, errors))
 
     def page() -> tuple[str, str, bool]:

@@ -20,7 +20,7 @@ for width in (4, 16, 128):
     torch.manual_seed(0)
     nets[f"{width} units"] = nm.models.mlp([64, width, 10])
     nm.train(nets[f"{width} units"], data, until=nm.Epochs(60), progress=False)
-comparison = nm.compare(nets, data, (X_test, y_test))
+comparison = nm.compare(nets, heldout=(X_test, y_test))
 print(comparison)
 
 # %%

@@ -113,7 +113,7 @@ def judge_measure(cell: Cell, found: Any) -> None:
 
 def judge_compare(cell: Cell, found: Any) -> None:
     """So are those beside another net."""
-    same(found.training[1].q, cell.margins(), cell.brought.tolerance)
+    same(found.reports[1].q, cell.margins(), cell.brought.tolerance)
 
 
 def judge_input_margins(cell: Cell, found: Any) -> None:

@@ -129,7 +129,7 @@ NUMBERS: dict[str, Callable[[nn.Module, Any], list]] = {
     "measure": lambda net, data: [nm.measure(net, data).q],
     "input_margins": lambda net, data: [nm.input_margins(net, data, progress=False).distances],
     "compare": lambda net, data: [
-        nm.compare({"one": net, "two": copy.deepcopy(net)}, data, progress=False).training[0].q
+        nm.compare({"one": net, "two": copy.deepcopy(net)}, data, progress=False).reports[0].q
     ],
     "certify": lambda net, data: [nm.certify(net, data).epsilon],
     "robustness": lambda net, data: [

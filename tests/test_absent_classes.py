@@ -60,7 +60,7 @@ CALLS = {
     "completeness": lambda net: str(nm.certify(net, (X, Y)).completeness),
     "tangent_svm": lambda net: nm.tangent_svm(net, (X, Y)).margin,
     "robustness": lambda net: nm.robustness(net, (X[:3], Y[:3]), progress=False).upper.round(3),
-    "compare": lambda net: nm.compare([CUT, net], (X, Y), progress=False).training[1].q,
+    "compare": lambda net: nm.compare([CUT, net], (X, Y), progress=False).reports[1].q,
     "train": lambda net: nm.train(net, (X, Y), until=nm.Epochs(1), progress=False).rows[-1][
         "q_min"
     ],

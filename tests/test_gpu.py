@@ -33,7 +33,7 @@ FUNCTIONS = {
     "measure": lambda net, x, y: [nm.measure(net, (x, y)).q],
     "input_margins": lambda net, x, y: [nm.input_margins(net, (x, y), progress=False).distances],
     "compare": lambda net, x, y: [
-        report.q for report in nm.compare({"one": net, "two": copy.deepcopy(net)}, (x, y)).training
+        report.q for report in nm.compare({"one": net, "two": copy.deepcopy(net)}, (x, y)).reports
     ],
     "train": lambda net, x, y: [
         nm.train(net, (x, y), until=nm.Epochs(3), lr=nm.ConstantLR(0.1), progress=False).column(

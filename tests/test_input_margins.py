@@ -295,13 +295,15 @@ def test_of_many_classes_ten_rivals_are_looked_at_everywhere():
     few = {
         "input_margins": nm.input_margins(net, (x, y), progress=False),
         "measure": nm.measure(net, (x, y), input_margins=True).input_margins,
-        "compare": nm.compare([net, net], (x, y), progress=False).training[0].input_margins,
+        "compare": nm.compare([net, net], (x, y), input_margins=True, progress=False)
+        .reports[0]
+        .input_margins,
     }
     every = {
         "input_margins": nm.input_margins(net, (x, y), rivals=23, progress=False),
         "measure": nm.measure(net, (x, y), input_margins=True, rivals=23).input_margins,
-        "compare": nm.compare([net] * 2, (x, y), rivals=23, progress=False)
-        .training[0]
+        "compare": nm.compare([net] * 2, (x, y), input_margins=True, rivals=23, progress=False)
+        .reports[0]
         .input_margins,
     }
     for call, found in every.items():
@@ -311,7 +313,7 @@ def test_of_many_classes_ten_rivals_are_looked_at_everywhere():
     assert bool((few["measure"].distances >= every["measure"].distances).all())
     for said in (
         nm.measure(net, (x, y), input_margins=True).summary(full=True),
-        nm.compare([net] * 2, (x, y), progress=False).summary(),
+        nm.compare([net] * 2, (x, y), input_margins=True, progress=False).summary(),
     ):
         assert "Only the rivals with the highest scores" in words_of(said)
     twenty = nn.Linear(6, 20, bias=False)

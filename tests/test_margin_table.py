@@ -239,7 +239,7 @@ def test_tables_call_classes_by_their_names(tmp_path):
     binary = nm.measure(nn.Linear(3, 1), (X, torch.tensor([-1, 1]).repeat(50)[: len(X)]), class_names=names[:2])  # fmt: skip
     assert binary.margins["global"].by_class().index.tolist() == ["cat", "dog"]
     compared = nm.compare([model, model], (X, y), (X, y), class_names=names, progress=False)
-    assert {r.class_names for r in compared.training + compared.heldout} == {tuple(names)}
+    assert {r.class_names for r in compared.training + compared.reports} == {tuple(names)}
 
 
 @pytest.mark.parametrize("function", [nm.measure, nm.input_margins])

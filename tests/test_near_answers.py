@@ -60,7 +60,7 @@ def test_compare_and_the_page_show_both_shares(tmp_path):
         assert found.frame()[data, "right or nearly right"].iloc[0] == 0.8
     assert "right or nearly right (measured) 0.8" in words_of(found.summary())
     page = nm.page(NET, (X, LABELS), out=tmp_path / "page.html", within=1)
-    assert "it is right on 6 of 10. Right or nearly right on 80%." in page.path.read_text()
+    assert "Right on 6 of 10 samples. Right or nearly right on 80%." in page.path.read_text()
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def shown() -> dict[str, tuple]:
         "comparison": (
             comparison,
             {
-                "margin-weighted error Measured": f"{comparison.heldout[0].margin_weighted_error:.4g}"
+                "margin-weighted error Measured": f"{comparison.reports[0].margin_weighted_error:.4g}"
             },
         ),
         "solution": (

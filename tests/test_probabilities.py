@@ -97,9 +97,9 @@ CALLS_OF_ONE = {
     "streamed": lambda net, data: nm.measure(
         net, [*zip(*(part.split(8) for part in data), strict=True)]
     ),
-    "compare": lambda net, data: nm.compare(
-        [linear(outputs=1), net], data, progress=False
-    ).training[1],
+    "compare": lambda net, data: nm.compare([linear(outputs=1), net], data, progress=False).reports[
+        1
+    ],
     "input_margins": partial(nm.input_margins, progress=False),
     "robustness": partial(nm.robustness, effort="quick", attacks=(), progress=False),
 }
@@ -293,7 +293,7 @@ def test_a_net_does_not_differ_from_itself_with_a_softmax(nets):
     few = (heldout[:60], labels[:60])
     with pytest.warns(UserWarning, match="The only score is never below 0"):
         of_one = nm.compare(nets_of_one, few, (heldout, labels), progress=False)
-    assert [report.error == 0 for report in of_one.heldout] == [True, True, False]
+    assert [report.error == 0 for report in of_one.reports] == [True, True, False]
     assert not any(difference.real for difference in of_one.differences[:1])
     others = [difference for difference in found.differences if difference.number != "error"]
     assert len(others) == 3

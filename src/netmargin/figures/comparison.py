@@ -12,11 +12,10 @@ _ROW_HEIGHT = 0.32
 
 
 def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
-    """Draw several nets side by side: held-out error and z with 95% intervals, input margins.
+    """Draw several nets side by side: the error with its 95% interval, z, input margins.
 
-    Written is comparison as PNG and PDF. Held-out data are on the left; without them only input
-    margins are drawn: their quantiles from 10 to 50%, with a circle at 25%; they are estimates, and
-    dashed.
+    Written is comparison as PNG and PDF. Of input margins, where they were measured, there are the
+    quantiles from 10 to 50%, with a circle at 25%; they are estimates, and dashed.
 
     Parameters
     ----------
@@ -54,19 +53,15 @@ def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
     folder = open_folder(folder)
     table = comparison.frame()
     panels = []
-    if comparison.heldout:
-        n = comparison.heldout[0].n
-        columns = ("error from", "error", "error to")
-        panels += [
-            (f"error on {n} held-out samples", "held-out", columns, OUTPUT),
-            ("z on held-out samples (larger is better)", "held-out", ("z from", "z", "z to"), BOTH),
-        ]
-    if comparison.training[0].input_margins is not None:
+    shown, kind = comparison.reports[0], table.columns[0][0]
+    panels += [
+        (f"error on {shown.n} {kind} samples", kind, ("error from", "error", "error to"), OUTPUT),
+        (f"z on {kind} samples (larger is better)", kind, ("z", "z", "z"), BOTH),
+    ]
+    near = "training" if comparison.training else kind
+    if (near, "input margin 25%") in table.columns:
         columns = ("input margin 10%", "input margin 25%", "input margin 50%")
-        panels.append(("estimated input margin, training", "training", columns, OTHER))
-    else:
-        columns = ("error", "error", "error")
-        panels.append(("error on training data", "training", columns, OTHER))
+        panels.append((f"estimated input margin, {near}", near, columns, OTHER))
     height = 1.2 + _ROW_HEIGHT * len(comparison.names)
     figure, axes = open_canvas(len(panels), width=3.6, height=height)
     for axis, (title, data, columns, colour) in zip(axes[0], panels, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..core.arguments import check_count, check_flag
+from ..core.arguments import check_count, check_flag, check_instance
 from ..core.caller import hear_warnings, warn_caller
 from ..core.progress import Progress
 from ..core.records import printable
@@ -16,14 +16,13 @@ from ..errors import ArgumentError, DataError
 from ..losses import Loss
 from ..nets.data import Choice, Data, takes_data
 from .comparison import Comparison, Difference, name_together
+from .input_margins import InputMargins, input_margins as measure_input_margins
 from .intervals import (
     ERROR,
     INPUT,
     WEIGHTED_ERROR,
-    Interval,
     Z,
     difference_intervals,
-    z_interval,
 )
 from .measurement import measure
 from .near_answers import Groups
@@ -37,10 +36,11 @@ _CALIBRATION = "a change of calibration alone can make it"
 @takes_data
 def compare(
     models: Mapping[str, nn.Module] | Sequence[nn.Module],
-    data: Data,
+    data: Data | None = None,
     heldout: Data | None = None,
     *,
-    input_margins: bool = True,
+    input_margins: bool = False,
+    layer: str | None = None,
     progress: bool = True,
     loss: Loss | str | nn.Module | None = None,
     batch_size: int = 200,
@@ -50,27 +50,30 @@ def compare(
     groups: Groups | None = None,
     scores: Choice | None = None,
 ) -> Comparison:
-    """Compare several nets, or checkpoints of one, on the same data, and say which differences are
-    real.
+    """Say which of several nets, or checkpoints of one, to use: which differences on the same
+    samples are more than chance.
 
-    What chooses between nets is held-out data: the error, z = mean q / std q and margin-weighted
-    error of `MarginReport`. On training data it is the 25% quantile of the input margins, for nets
-    of one architecture, trained in one way, that both fit the data.
-
-    A difference is real if its 95% interval leaves out 0, and no note says why the number does not
-    compare these nets: changes of calibration, such as label smoothing, move all but the error. So
-    z and the margin-weighted error are real where the error says the same, input margins never.
+    Held-out data decide: `nm.compare(models, heldout=test)`. The first sentence of the answer is on
+    the errors: how many fewer one net makes, with its 95% interval, or that these samples do not
+    tell them apart, and how many would. z = mean q / std q and the margin-weighted error see more
+    with few labels, but a change of calibration, such as label smoothing, moves them: such a
+    difference is called real only where the error says the same.
 
     Parameters
     ----------
     models : dict of str to nn.Module, or list of them
         At least two nets. For checkpoints load each into a net of its own.
-    data : tuple (X, y), or iterable of (x, y)
-        The training data, as for `measure`; an iterable must yield the same order each time.
+    data : tuple (X, y), or iterable of (x, y), or None, default None
+        Samples, as for `measure`; beside held-out data those that the nets were trained on, alone
+        any. An iterable must yield the same order each time.
     heldout : tuple (X, y), iterable of (x, y), or None, default None
         Labelled data that no net was trained on, 200 samples or more.
-    input_margins : bool, default True
-        Whether input margins are measured on the training data. Nets of token numbers have none.
+    input_margins : bool, default False
+        Whether input margins are measured on `data`: with their 25% quantile nets of one
+        architecture are compared that were trained in one way, and fit the data.
+    layer : str or None, default None
+        The name of a module of every net, such as "embedding", in whose output input margins are
+        measured: nets of token numbers have none in their inputs.
     progress : bool, default True
         Whether to show which net is measured, as they come.
     loss, batch_size, rivals, class_names, within, groups, scores : optional
@@ -101,17 +104,24 @@ def compare(
     ...     _ = torch.manual_seed(0)
     ...     nets[f"{epochs} epochs"] = net = nm.models.mlp([64, 32, 10])
     ...     _ = nm.train(net, data, until=nm.Epochs(epochs), progress=False)
-    >>> found = nm.compare(nets, data, heldout, progress=False)
-    >>> [(d.number, d.value > 0, d.real) for d in found.differences if d.data == "held-out"]
+    >>> found = nm.compare(nets, heldout=heldout, progress=False)
+    >>> print(found.verdict[0])
+    30 epochs: 62 fewer errors than 1 epochs (95%: 50 to 74).
+    >>> [(d.number, d.value > 0, d.real) for d in found.differences]
     [('error', True, True), ('z', False, True), ('margin-weighted error', True, True)]
 
-    Source: beyond the papers; jackknife as in Efron and Tibshirani 1993.
+    Source: beyond the papers; McNemar's exact test, jackknife as in Efron and Tibshirani 1993.
     """
     named = _name_models(models)
     batch_size = check_count("batch_size", batch_size)
     input_margins = check_flag("input_margins", input_margins)
     progress = check_flag("progress", progress)
-    training, held, warned = [], [], []
+    check_instance("layer", layer, str, "the name of a module", optional=True)
+    if data is None and heldout is None:
+        raise DataError("compare needs labelled data: nm.compare(models, heldout=(X, y)).")
+    training: list[MarginReport] = []
+    reports: list[MarginReport] = []
+    warned: list[tuple[str, str]] = []
     with Progress(progress, "compare") as display:
         for index, (name, model) in enumerate(named.items()):
             display.draw(index, len(named) - index, f"{name}, net {index + 1} of {len(named)}")
@@ -124,27 +134,44 @@ def compare(
                 within=within,
                 groups=groups,
             )
+            near: bool | InputMargins = input_margins
             with hear_warnings() as heard:
-                training.append(measured(data, input_margins=input_margins, rivals=rivals))
+                if data is not None:
+                    if near and layer is not None:
+                        near = _measure_behind(model, data, layer, rivals, batch_size)
+                    known = None if heldout is None else False
+                    found = measured(data, input_margins=near, rivals=rivals, heldout=known)
+                    (reports if heldout is None else training).append(found)
                 if heldout is not None:
-                    held.append(measured(heldout))
+                    reports.append(measured(heldout, heldout=True))
             warned += [(name, message) for message in heard]
     for message in name_together(warned):
         warn_caller(message)
-    return compare_reports(tuple(named), training, held)
+    return compare_reports(tuple(named), reports, training)
 
 
 def compare_reports(
-    names: tuple[str, ...], training: list[MarginReport], held: list[MarginReport]
+    names: tuple[str, ...], reports: list[MarginReport], training: Sequence[MarginReport] = ()
 ) -> Comparison:
-    """Compare nets by their reports on training data, and on held-out data or none."""
-    differences, z_intervals = _held_out_differences(names, held)
-    return Comparison(
-        names,
-        tuple(training),
-        tuple(held),
-        (*differences, *_training_differences(names, training)),
-        z_intervals,
+    """Compare nets by their reports on the samples that do so, and on training data or none."""
+    kind = "held-out" if reports[0].heldout else "these"
+    differences = _differences(kind, names, reports)
+    near = _distance_differences("training" if training else kind, names, training or reports)
+    return Comparison(names, tuple(reports), tuple(training), (*differences, *near))
+
+
+def _measure_behind(
+    model: nn.Module, data: Data, layer: str, rivals: int | None, batch_size: int
+) -> InputMargins:
+    """Distances in the output of a module that is named. Raises ArgumentError where it is none."""
+    parts = dict(model.named_modules())
+    if layer not in parts:
+        raise ArgumentError(
+            f"layer={layer!r} is no module of {type(model).__name__}; its modules are"
+            f" {', '.join(list(parts)[1:7])}, ..."
+        )
+    return measure_input_margins(
+        model, data, layer=parts[layer], rivals=rivals, batch_size=batch_size, progress=False
     )
 
 
@@ -164,24 +191,22 @@ def _name_models(models: Mapping[str, nn.Module] | Sequence[nn.Module]) -> dict[
     return named
 
 
-def _held_out_differences(
-    names: tuple[str, ...], reports: list[MarginReport]
-) -> tuple[list[Difference], tuple[Interval | None, ...]]:
-    """The differences of what held-out data say of nets, and the interval of z for each net."""
-    if not reports:
-        return [], ()
+def _differences(
+    kind: str, names: tuple[str, ...], reports: Sequence[MarginReport]
+) -> list[Difference]:
+    """The differences of what margins of new samples say of nets."""
     _require_same_order(reports)
     q = [report.q.numpy() for report in reports]
-    errors = _pair_up("held-out", ERROR, names, reports, [r.error for r in reports], q)
+    errors = _pair_up(kind, ERROR, names, reports, [r.error for r in reports], q)
     differences = list(errors)
     weighted = [report.margin_weighted_error for report in reports]
     for number, values in ((Z, [report.z for report in reports]), (WEIGHTED_ERROR, weighted)):
-        pairs = zip(_pair_up("held-out", number, names, reports, values, q), errors, strict=True)
+        pairs = zip(_pair_up(kind, number, names, reports, values, q), errors, strict=True)
         differences += [
             replace(found, note=found.note or _calibration_note(found, error))
             for found, error in pairs
         ]
-    return differences, tuple(map(z_interval, q))
+    return differences
 
 
 def _calibration_note(found: Difference, error: Difference) -> str:
@@ -195,8 +220,10 @@ def _calibration_note(found: Difference, error: Difference) -> str:
     return "" if error.real and says_the_same else _CALIBRATION
 
 
-def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -> list[Difference]:
-    """The differences of input margins on training data."""
+def _distance_differences(
+    kind: str, names: tuple[str, ...], reports: Sequence[MarginReport]
+) -> list[Difference]:
+    """The differences of input margins, where they were measured."""
     _require_same_order(reports)
     distances = [r.input_margins.distances.numpy() for r in reports if r.input_margins is not None]
     if not distances:
@@ -204,9 +231,9 @@ def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -
     values = [report.margins["input"].value for report in reports]
     misfits = [name for name, r in zip(names, reports, strict=True) if r.error > FITS]
     differences = []
-    for found in _pair_up("training", INPUT, names, reports, values, distances):
+    for found in _pair_up(kind, INPUT, names, reports, values, distances):
         notes = [
-            f"{name} does not fit its training data"
+            f"{name} is wrong on more than {FITS:.0%} of them"
             for name in (found.first, found.second)
             if name in misfits
         ]
@@ -217,7 +244,7 @@ def _training_differences(names: tuple[str, ...], reports: list[MarginReport]) -
 
 
 def _pair_up(
-    data: str,
+    kind: str,
     number: str,
     names: Sequence[str],
     reports: Sequence[MarginReport],
@@ -236,11 +263,11 @@ def _pair_up(
             value, interval = None, None
         else:
             value = first - second
-        found.append(Difference(data, number, names[i], names[j], value, interval, note))
+        found.append(Difference(kind, number, names[i], names[j], value, interval, note))
     return found
 
 
-def _require_same_order(reports: list[MarginReport]) -> None:
+def _require_same_order(reports: Sequence[MarginReport]) -> None:
     """Raise DataError where the labels differ from net to net: samples could not be paired."""
     labels = [report.labels for report in reports if report.labels is not None]
     if any(not torch.equal(other, labels[0]) for other in labels[1:]):

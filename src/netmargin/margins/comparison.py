@@ -2,9 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+from torch import Tensor
 
 from ..core.records import Certainty, Row, Table, json_ready, number, values_of
 from ..core.saved_records import Record
+from ..nets.labels import ClassNames
 from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z
 from .quantiles import quantile_names
 from .report import MarginReport
@@ -17,7 +22,8 @@ class Difference(Record):
     Attributes
     ----------
     data, number : str
-        "training" or "held-out"; "error", "z", "margin-weighted error" or "input margin 25%".
+        "held-out", "these" or "training"; and "error", "z", "margin-weighted error" or "input
+        margin 25%".
     first, second : str
         The names of the nets.
     value : float or None
@@ -58,47 +64,55 @@ class Difference(Record):
 
 @dataclass(frozen=True)
 class Comparison(Record):
-    """Several nets on the same data, as `compare` returns them.
+    """Several nets on the same samples, as `compare` returns them.
 
     Attributes
     ----------
     names : tuple of str
         The names of the nets.
-    training, heldout : tuple of MarginReport
-        A report for each net on the training data, and on held-out data; empty without such.
+    reports : tuple of MarginReport
+        A report for each net on the samples that compare them: the held-out ones, where given.
+    training : tuple of MarginReport
+        A report for each net on training data, where they were given beside held-out ones.
     differences : tuple of Difference
         For each pair of nets and each number that may compare them.
-    z_intervals : tuple of (float, float) or None
-        95% intervals of z on held-out data, net by net; empty without such.
     """
 
     names: tuple[str, ...]
+    reports: tuple[MarginReport, ...]
     training: tuple[MarginReport, ...]
-    heldout: tuple[MarginReport, ...]
     differences: tuple[Difference, ...]
-    z_intervals: tuple[Interval | None, ...]
 
-    _shown = ("names", "training", "heldout", "differences")
+    _shown = ("names", "reports", "training", "differences")
+
+    @property
+    def kind(self) -> str:
+        """What the samples that compare the nets are called: "held-out" or "these"."""
+        return "held-out" if self.reports[0].heldout else "these"
 
     @property
     def warning(self) -> str:
         """What is wrong with the scores of some nets, as `MarginReport.warning` says it, or ""."""
-        warned = zip(self.names, self.training, strict=True)
+        warned = zip(self.names, self.reports, strict=True)
         return " ".join(name_together((name, r.warning) for name, r in warned if r.warning))
+
+    @property
+    def verdict(self) -> list[str]:
+        """A sentence for each net but the one with the fewest errors: what tells the two apart."""
+        best = min(range(len(self.names)), key=lambda index: self.reports[index].error)
+        others = (index for index in range(len(self.names)) if index != best)
+        return [self._tell_apart(best, other) for other in others]
 
     def frame(self):
         """Return a pandas DataFrame with one row per net.
 
-        The columns are pairs of "training" or "held-out" and the name of a number.
+        The columns are pairs of "held-out", "these" or "training" and the name of a number.
         """
         import pandas
 
-        columns: dict[tuple[str, str], list] = {}
-        for index in range(len(self.names)):
-            for key, value in self._row(index).items():
-                columns.setdefault(key, []).append(value)
-        frame = pandas.DataFrame(columns, index=pandas.Index(self.names, name="net"))
-        frame.columns = pandas.MultiIndex.from_tuples(frame.columns, names=["data", "number"])
+        rows = [self._row(index) for index in range(len(self.names))]
+        frame = pandas.DataFrame(rows, index=pandas.Index(self.names, name="net"))
+        frame.columns = pandas.MultiIndex.from_tuples(rows[0], names=["data", "number"])
         return frame
 
     def difference_frame(self):
@@ -107,72 +121,164 @@ class Comparison(Record):
 
         return pandas.DataFrame([difference.to_dict() for difference in self.differences])
 
+    def class_frame(self):
+        """Return a pandas DataFrame with one row per class: its samples, and how many of them each
+        net gets wrong.
+        """
+        import pandas
+
+        labels, missed = self._labels, [report.q <= 0 for report in self.reports]
+        classes = labels.unique().tolist()
+        rows = [
+            [int((labels == c).sum()), *(int((labels[own] == c).sum()) for own in missed)]
+            for c in classes
+        ]
+        index = pandas.Index(map(self._called.of, classes), name="class")
+        return pandas.DataFrame(rows, index, ["samples", *self.names])
+
+    def disagreements(self):
+        """Return a pandas DataFrame of the samples to which not all nets give the same answer: the
+        label and the answers, by the number of the sample in the data.
+        """
+        import pandas
+
+        answers = torch.stack([report.answers for report in self.reports])
+        rows = torch.nonzero((answers != answers[0]).any(0))[:, 0]
+        columns = torch.stack([self._labels, *answers])[:, rows]
+        named = [list(map(self._called.of, column)) for column in columns.tolist()]
+        index = pandas.Index(rows.tolist(), name="sample")
+        return pandas.DataFrame(dict(zip(["label", *self.names], named, strict=True)), index)
+
     def to_dict(self) -> dict:
         """Return the table and the differences as JSON-ready values; infinite ones are None."""
         nets = {
             name: {f"{data} {number}": value for (data, number), value in self._row(i).items()}
             for i, name in enumerate(self.names)
         }
-        return json_ready({"nets": nets, "differences": [d.to_dict() for d in self.differences]})
+        differences = [difference.to_dict() for difference in self.differences]
+        return json_ready({"verdict": self.verdict, "nets": nets, "differences": differences})
+
+    @property
+    def _labels(self) -> Tensor:
+        """The class of each sample that compares the nets."""
+        labels = self.reports[0].labels
+        assert labels is not None  # `measure` always fills them
+        return labels
+
+    @property
+    def _called(self) -> ClassNames:
+        """What the classes are called."""
+        return ClassNames(self.reports[0].class_names)
+
+    def _tell_apart(self, best: int, other: int) -> str:
+        """What the errors of two nets say, of which the first makes no more."""
+        names, n = (self.names[best], self.names[other]), len(self._labels)
+        missed = [(self.reports[index].q <= 0) for index in (best, other)]
+        if torch.equal(*(self.reports[index].q for index in (best, other))):
+            return f"{names[0]} and {names[1]} have the same margins: is it one net, given twice?"
+        difference = next(
+            d for d in self.differences if d.number == ERROR and {d.first, d.second} == {*names}
+        )
+        assert difference.interval is not None  # errors always have one
+        fewer = int(missed[1].sum()) - int(missed[0].sum())
+        low, high = (round(n * end) for end in sorted(map(abs, difference.interval)))
+        if difference.more_than_chance:
+            return f"{names[0]}: {fewer:,} fewer errors than {names[1]} (95%: {low:,} to {high:,})."
+        told = f"{names[0]} and {names[1]} cannot be told apart with these samples:"
+        if not fewer:
+            return f"{told} they make as many errors."
+        # One side of a two-sided test at 95%, found with probability 80%.
+        share, gap = (missed[0] != missed[1]).double().mean().item(), fewer / n
+        needed = ((1.96 * share**0.5 + 0.84 * (share - gap**2) ** 0.5) / gap) ** 2
+        return (
+            f"{told} the {fewer:,} fewer errors of {names[0]} may be chance. About"
+            f" {float(f'{needed:.1g}'):,.0f} would do, if the difference is what it seems."
+        )
+
+    def _list_classes(self) -> list[str]:
+        """A sentence on the classes in which the errors of two nets differ by more than chance."""
+        from scipy.stats import binomtest  # late: scipy.stats takes half a second to load
+
+        said, classes = [], self._labels.unique().tolist()
+        for i, j in combinations(range(len(self.names)), 2):
+            missed = [self.reports[index].q <= 0 for index in (i, j)]
+            for c in classes:
+                own = self._labels == c
+                only = [int((own & missed[k] & ~missed[1 - k]).sum()) for k in (0, 1)]
+                # McNemar's exact test, at 95% for all classes together (Bonferroni).
+                if sum(only) and binomtest(only[0], sum(only)).pvalue * len(classes) <= 0.05:
+                    counts = [int((own & wrong).sum()) for wrong in missed]
+                    said.append(
+                        f"class {self._called.of(c)}: {self.names[i]} gets {counts[0]} of"
+                        f" {int(own.sum())} wrong, {self.names[j]} {counts[1]}: more than chance"
+                    )
+        return said
 
     def _table(self) -> Table:
-        """A column for each net, held-out data first, and what is said of the differences."""
+        """The verdict, a column for each net, and what is said of the other differences."""
+        held, measured = self.reports[0].heldout, self.training or self.reports
         rows: list[Row] = []
-        notes: list[str] = []
+        name = f"ON {'HELD-OUT' if held else 'THESE'} SAMPLES"
         columns = [self._row(index) for index in range(len(self.names))]
         for data, heading in (
-            ("held-out", "ON HELD-OUT SAMPLES ({} of them): this is what compares nets"),
-            ("training", "ON THE TRAINING SAMPLES ({}): only for nets of one kind that fit them"),
+            (self.kind, name),
+            ("training", "ON THE TRAINING SAMPLES: only for nets of one kind that fit them"),
         ):
-            reports = self.heldout if data == "held-out" else self.training
-            if not reports:
-                notes.append(
-                    "No held-out data: training data alone do not say which net is better."
-                )
-                continue
-            rows.append((heading.format(reports[0].n),))
-            for key in columns[0]:
-                if key[0] == data:
-                    estimated = key[1].startswith("input margin")
-                    certainty = Certainty.ESTIMATED if estimated else Certainty.MEASURED
-                    rows.append(((key[1], certainty), *(number(column[key]) for column in columns)))
-            notes += [f"{data} {_sentence(d)}" for d in self.differences if d.data == data]
+            keys = [key for key in columns[0] if key[0] == data and not key[1].startswith("error ")]
+            rows += [(heading,)] if keys else []
+            for key in keys:
+                certain = not key[1].startswith("input margin")
+                certainty = Certainty.MEASURED if certain else Certainty.ESTIMATED
+                cells = [number(column[key]) for column in columns]
+                if key == (self.kind, ERROR):
+                    ends = [[f"{end:.2%}" for end in r.error_interval] for r in self.reports]
+                    errors = zip(self.reports, ends, strict=True)
+                    cells = [f"{r.error:.2%} ({' to '.join(own)})" for r, own in errors]
+                rows.append(((key[1], certainty), *cells))
+        notes = [
+            f"{'training ' * (d.data == 'training')}{_sentence(d)}"
+            for d in self.differences
+            if d.number != ERROR
+        ]
+        notes = [*self._list_classes(), *notes]
+        if different := len(self.disagreements()):
+            notes.append(f"Their answers differ on {different:,} samples: see disagreements().")
         if any("calibration" in difference.note for difference in self.differences):
             notes.append(
                 "A change of calibration, by label smoothing or another loss, moves z,"
                 " margin-weighted errors and input margins while every answer stays. Where the"
                 " error does not say the same, they compare nets trained by one loss only."
             )
-        measured = [r.input_margins.left_out for r in self.training if r.input_margins]
-        notes += filter(None, measured[:1])
+        left_out = [r.input_margins.left_out for r in measured if r.input_margins]
+        notes += filter(None, left_out[:1])
+        if not held:
+            notes.append("All this holds where no net was trained on these samples.")
         notes.append(
             "Each interval covers 95% of data sets on its own: of 20 pairs of equal nets one may"
             " look different."
         )
-        return Table(f"{len(self.names)} nets", rows, ("", *self.names), notes, self.warning)
+        what = f"{'held-out ' * bool(held)}samples"
+        title = f"{len(self.names)} nets on {len(self._labels):,} {what}."
+        title = " ".join([title, *self.verdict])
+        return Table(title, rows, ("", *self.names), notes, self.warning)
 
     def _row(self, index: int) -> dict[tuple[str, str], float | None]:
         """The numbers of one net, by data and name."""
-        report = self.training[index]
-        numbers: dict[str, float | None] = {
-            "error": report.error,
-            **_near_share(report),
-            "log10 mean loss": report.log10_mean_loss,
-            "normalized margin": report.normalized_margin,
-        }
-        if report.input_margins is not None:
-            names = (f"input margin {level}" for level in quantile_names())
-            numbers |= zip(names, report.input_margins.quantiles(), strict=True)
-        row = {("training", name): value for name, value in numbers.items()}
-        if self.heldout:
-            report, z_interval = self.heldout[index], self.z_intervals[index]
-            low, high = report.error_interval
-            z_low, z_high = z_interval or (None, None)
-            numbers = {ERROR: report.error, "error from": low, "error to": high}
-            numbers |= {**_near_share(report), Z: report.z}
-            numbers |= {"z from": z_low, "z to": z_high}
-            numbers[WEIGHTED_ERROR] = report.margin_weighted_error
-            row |= {("held-out", name): value for name, value in numbers.items()}
+        report = self.reports[index]
+        low, high = report.error_interval
+        found: dict[str, float | None] = {"wrong": int((report.q <= 0).sum()), ERROR: report.error}
+        found |= {"error from": low, "error to": high, **_near_share(report)}
+        found |= {Z: report.z, WEIGHTED_ERROR: report.margin_weighted_error}
+        found |= _quarters(report)
+        row = {(self.kind, name): value for name, value in found.items()}
+        if self.training:
+            report = self.training[index]
+            # Normalized margins of a net that is wrong somewhere are negative, and say nothing.
+            margin = report.normalized_margin if report.q_min > 0 else None
+            found = {"wrong": int((report.q <= 0).sum()), **_near_share(report)}
+            found |= {"log10 mean loss": report.log10_mean_loss, "normalized margin": margin}
+            found |= _quarters(report)
+            row |= {("training", name): value for name, value in found.items()}
         return row
 
 
@@ -182,6 +288,14 @@ def name_together(said: Iterable[tuple[str, str]]) -> list[str]:
     for name, sentence in said:
         names.setdefault(sentence, {})[name] = None
     return [f"{', '.join(of)}: {sentence}" for sentence, of in names.items()]
+
+
+def _quarters(report: MarginReport) -> dict[str, float]:
+    """The quantiles of distances by their names, where they were measured."""
+    if report.input_margins is None:
+        return {}
+    names = (f"input margin {level}" for level in quantile_names())
+    return dict(zip(names, report.input_margins.quantiles(), strict=True))
 
 
 def _near_share(report: MarginReport) -> dict[str, float]:

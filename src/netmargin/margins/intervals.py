@@ -54,24 +54,37 @@ def difference_intervals(
             return {(i, j): _middle(quarters[i] - quarters[j]) for i, j in pairs}
         found, of_means = NUMBERS[name]
         terms = [np.stack(found(_without_scale(q)), axis=1) for q in values]
-        means = [np.mean(net, axis=0) for net in terms]
-        moves = np.stack([terms[j] - terms[i] for i, j in pairs])
+        if name == ERROR:
+            coins = [_swapped_errors(terms[i], terms[j]) for i, j in pairs]
+        else:
+            coins = _swapped(of_means, terms, pairs)
         results = {}
-        for (i, j), moved in zip(pairs, _mean_of_swapped(moves), strict=True):
-            difference = of_means(means[i]) - of_means(means[j])
-            drawn = of_means((means[i] + moved).T) - of_means((means[j] - moved).T)
-            half = max(_quantile(drawn), _jackknife_width(name, terms[i], terms[j]))
+        for (i, j), coin in zip(pairs, coins, strict=True):
+            difference = of_means(terms[i].mean(axis=0)) - of_means(terms[j].mean(axis=0))
+            half = max(coin, _jackknife_width(name, terms[i], terms[j]))
             results[i, j] = _finite(difference - half, difference + half)
         return results
 
 
-def z_interval(q: np.ndarray) -> Interval | None:
-    """The 95% interval of one net's z by the jackknife; None where there is no z."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found, of_means = NUMBERS[Z]
-        terms = np.stack(found(_without_scale(q)), axis=1)
-        z, half = of_means(terms.mean(axis=0)), _jackknife_width(Z, terms)
-        return _finite(z - half, z + half)
+def _swapped_errors(first: np.ndarray, second: np.ndarray) -> float:
+    """What the difference of the errors of equal nets is above in at most 5% of data sets: exact,
+    so that the interval leaves out 0 where McNemar's exact test at 5% does.
+    """
+    from scipy.stats import binom  # late: scipy.stats takes half a second to load
+
+    only_one = np.count_nonzero(first != second)
+    most = 2 * binom.ppf((1 + CONFIDENCE) / 2, only_one, 0.5) - only_one
+    return float(most) / len(first) * (1 + 1e-12)  # rounding of a difference must not exceed it
+
+
+def _swapped(of_means: Callable, terms: Sequence[np.ndarray], pairs: Sequence) -> list[float]:
+    """The same of another number, for each pair, by drawn swaps of the margins of two nets."""
+    means = [np.mean(net, axis=0) for net in terms]
+    moves = np.stack([terms[j] - terms[i] for i, j in pairs])
+    return [
+        _quantile(of_means((means[i] + moved).T) - of_means((means[j] - moved).T))
+        for (i, j), moved in zip(pairs, _mean_of_swapped(moves), strict=True)
+    ]
 
 
 def _without_scale(q: np.ndarray) -> np.ndarray:
@@ -100,11 +113,11 @@ def _quantile(drawn: np.ndarray) -> float:
     return float(sizes[int(np.ceil(CONFIDENCE * (DRAWS + 1))) - 1])
 
 
-def _jackknife_width(name: str, first: np.ndarray, second: np.ndarray | None = None) -> float:
+def _jackknife_width(name: str, first: np.ndarray, second: np.ndarray) -> float:
     """Half of the interval from leaving out one sample at a time, terms of shape (n, k)."""
     from scipy.stats import t  # late: scipy.stats takes half a second to load
 
-    nets = [first] if second is None else [first, second]
+    nets = [first, second]
     # A rate of 0 is not known exactly: one sample in favour of either net (Bonett and Price 2012).
     if name in (ERROR, WEIGHTED_ERROR):
         added = np.stack(NUMBERS[name][0](np.array([-1.0, 1.0])), axis=1)
@@ -113,8 +126,7 @@ def _jackknife_width(name: str, first: np.ndarray, second: np.ndarray | None = N
     if n == 1:
         return np.nan
     parts = [NUMBERS[name][1](((net.sum(axis=0) - net) / (n - 1)).T) for net in nets]
-    left_out = parts[0] - parts[1] if len(parts) == 2 else parts[0]
-    spread = np.sqrt((n - 1) * np.var(left_out))
+    spread = np.sqrt((n - 1) * np.var(parts[0] - parts[1]))
     return float(t.ppf((1 + CONFIDENCE) / 2, n - 1) * spread)
 
 

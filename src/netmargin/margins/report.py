@@ -132,6 +132,13 @@ class MarginReport(Record):
         return self.homogeneity.order if self.log_norms["global"] is not None else None
 
     @property
+    def answers(self) -> Tensor:
+        """The class that the net gives each sample, (N,), int64; never its label where q <= 0."""
+        assert self.labels is not None  # `measure` always fills both
+        assert self.others is not None
+        return torch.where(self.q > 0, self.labels, self.others)
+
+    @property
     def accuracy(self) -> float:
         """The share of samples with positive margin, in [0, 1]; ties count as errors."""
         return int(torch.count_nonzero(self.q > 0)) / self.n

@@ -44,11 +44,6 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
             heldout = test if heldout is None else heldout
     if not given.models:
         return _collect_records(given, data, options)
-    if len(given.models) > 1 and data is None:
-        raise DataError(
-            "Several nets are compared on training data and on held-out data: give the first as"
-            " data, and the second as heldout."
-        )
     if data is None and heldout is None:
         raise DataError(
             "A page of a model needs labelled data: nm.page(model, (X, y)), and held-out data as"
@@ -61,11 +56,15 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         for key, argument, samples in (("heldout", "heldout", heldout), ("training", "data", data))
         if samples is not None
     }
+    # Of data alone nobody says whether the net was trained on them, unless they are those of a run.
+    known = heldout is not None or given.run is not None
+    titles = {"heldout": "Held-out", "training": "Training" if known else ""}
     # Callers give texts of the training data first.
     texts = check_texts(options.texts, [len(own) for _, own in opened.values()][::-1])
     if len(given.models) > 1:  # each net takes inputs by name in its own way
         given.models = {
-            name: open_split("data", own, data)[0] for name, own in given.models.items()
+            name: open_split("data", own, data if heldout is None else heldout)[0]
+            for name, own in given.models.items()
         }
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
     samples = next(iter(arrays.values()))
@@ -73,12 +72,13 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     with fitting_threads(work_of(model, first)):
         homogeneity = analyse_net(model, samples)
         splits = tuple(
-            measure_split(key, model, own, homogeneity, options) for key, own in arrays.items()
+            measure_split(key, titles[key], model, own, homogeneity, options)
+            for key, own in arrays.items()
         )
         layer = token_layer(model, samples.X)
         where = next((name for name, part in model.named_modules() if part is layer), None)
-        known = _link_records(given, title, splits)
-        known["comparison"], distances = _compare(given, options, splits, arrays)
+        records = _link_records(given, title, splits)
+        records["comparison"], distances = _compare(given, options, splits, arrays)
     X = [split.X for split in splits]
     return Facts(
         title=title,
@@ -90,7 +90,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         splits=splits,
         texts=tuple(texts or ())[::-1],
         net_distances=distances,
-        **known,
+        **records,
     )
 
 
@@ -148,14 +148,15 @@ def _compare(
     given: Given, options: Options, splits: tuple[Measured, ...], arrays: Mapping[str, Arrays]
 ) -> tuple[Comparison | None, dict[str, Tensor]]:
     """The comparison of several nets, and the distances of each on the first split."""
-    if len(given.models) < 2 or "training" not in arrays:
+    if len(given.models) < 2:
         return given.comparison, {}
     tokens = not splits[0].X.is_floating_point()
     nets = {next(iter(given.models)): splits}
     if given.comparison is None or not tokens:
         for name, model in list(given.models.items())[1:]:
             nets[name] = tuple(
-                measure_split(key, model, samples, None, options) for key, samples in arrays.items()
+                measure_split(split.key, split.title, model, arrays[split.key], None, options)
+                for split in splits
             )
     # Distances in the outputs of embeddings are not those of other nets, with other embeddings.
     measurable = not tokens and not any(s.no_distance for own in nets.values() for s in own)
@@ -166,9 +167,10 @@ def _compare(
 
 def _compare_measured(nets: Mapping[str, tuple[Measured, ...]], measurable: bool) -> Comparison:
     """The comparison of nets by their measurements, without distances where some have none."""
-    reports: dict[str, list[MarginReport]] = {"training": [], "heldout": []}
+    reports: list[list[MarginReport]] = [[], []]  # of the first split, and of training data beside
     for splits in nets.values():
-        for split in splits:
-            found = split.report.input_margins if measurable else None
-            reports[split.key].append(replace(split.report, input_margins=found))
-    return compare_reports(tuple(nets), reports["training"], reports["heldout"])
+        for own, split in zip(reports, splits, strict=False):
+            # As `compare` measures them: not those of held-out data beside training data.
+            found = split.report.input_margins if measurable and split is splits[-1] else None
+            own.append(replace(split.report, input_margins=found))
+    return compare_reports(tuple(nets), *reports)

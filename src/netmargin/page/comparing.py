@@ -6,7 +6,7 @@ from ..margins import Comparison as Compared, Difference, MarginReport
 from ..margins.intervals import ERROR, WEIGHTED_ERROR, Z
 from .classes import ROW, summarize
 from .facts import Facts
-from .numbers import count, distance, percent, percent_number, quoted, significant
+from .numbers import count, distance, percent, percent_number, significant
 from .payload import Cell, Certainty, Columns, Comparison, NetRow, Tag
 
 _PADDING = 0.08
@@ -24,7 +24,8 @@ def write_comparison(facts: Facts) -> Comparison | None:
         takeaway=_describe(facts, found),
         data=f"the same {facts.noun}s for all nets",
         tags=tuple(tags),
-        heldout=bool(found.heldout),
+        kind=found.kind,
+        training=bool(found.training),
         nets=_make_rows(found),
         distances_of=facts.phrase(facts.splits[0]) if facts.splits else "",
         notes=(
@@ -37,30 +38,21 @@ def write_comparison(facts: Facts) -> Comparison | None:
 
 
 def _describe(facts: Facts, found: Compared) -> str:
-    """Which nets are clearly better or worse than the first one; amounts are in the table."""
-    if not found.heldout:
-        return "Training data alone do not say which net is better: give heldout=(X, y)."
-    first = quoted(found.names[0])
-    errors, scores = (
-        {d.second: _is_better(d) for d in _differences(found, number) if d.real}
-        for number in (ERROR, Z)
-    )
-    parts: dict[str, str] = {}
-    for better, word in ((True, "better"), (False, "worse")):
-        for numbers, by in ((errors, "error"), (scores, "margin score")):
-            names = " and ".join(quoted(name) for name in numbers if numbers[name] is better)
-            if names:
-                start = f"{word} than {names} by"
-                parts[start] = f"{parts[start]} and {by}" if start in parts else f"{start} {by}"
-    if not parts:
-        n = count(found.heldout[0].n)
-        return f"These {n} {facts.noun}s do not tell {first} from the others, by error or by score."
-    return f"{first} is clearly (95%) {', '.join(parts.values())}."
+    """What the errors say of the net of the page and the others, and clear differences of z."""
+    said = list(found.verdict)
+    if scores := {d.second: _is_better(d) for d in _differences(found, Z) if d.real}:
+        parts = [
+            f"{word} than {' and '.join(name for name in scores if scores[name] is better)}"
+            for better, word in ((True, "better"), (False, "worse"))
+            if better in scores.values()
+        ]
+        said.append(f"By margin score {found.names[0]} is {', '.join(parts)} (95%).")
+    return " ".join(said)
 
 
 def _differences(found: Compared, number: str) -> list[Difference]:
-    """The differences of the net of the page to each other one, on held-out data."""
-    wanted = ("held-out", number, found.names[0])
+    """The differences of the net of the page to each other one, on the same samples."""
+    wanted = (found.kind, number, found.names[0])
     return [d for d in found.differences if (d.data, d.number, d.first) == wanted]
 
 
@@ -72,14 +64,10 @@ def _is_better(difference: Difference) -> bool:
 
 def _make_rows(found: Compared) -> tuple[NetRow, ...]:
     """One row for each net."""
-    columns: list[Sequence[Cell | None]] = [[None] * len(found.names)] * 3
-    if held := found.heldout:
-        columns = [
-            _make_cells(found, ERROR, [(r.error, r.error_interval) for r in held]),
-            _make_cells(found, Z, list(zip([r.z for r in held], found.z_intervals, strict=True))),
-            _make_cells(found, WEIGHTED_ERROR, [(r.margin_weighted_error, None) for r in held]),
-        ]
-    errors, scores, weighted = columns
+    held = found.reports
+    errors = _make_cells(found, ERROR, [(r.error, r.error_interval) for r in held])
+    scores = _make_cells(found, Z, [(r.z, None) for r in held])
+    weighted = _make_cells(found, WEIGHTED_ERROR, [(r.margin_weighted_error, None) for r in held])
     return tuple(
         NetRow(
             name=name,
@@ -87,11 +75,13 @@ def _make_rows(found: Compared) -> tuple[NetRow, ...]:
             error=errors[index],
             z=scores[index],
             weighted=weighted[index],
-            quarter=_quarter(found.training[index]),
-            wrong=count(int((found.training[index].q <= 0).sum())),
-            margin=_margin(found.training[index]),
+            quarter=_quarter(report),
+            wrong=count(int((report.q <= 0).sum())),
+            margin=_margin(report),
         )
-        for index, name in enumerate(found.names)
+        for index, (name, report) in enumerate(
+            zip(found.names, found.training or held, strict=True)
+        )
     )
 
 

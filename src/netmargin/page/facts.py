@@ -97,7 +97,7 @@ class Facts:
 
     def phrase(self, split: Measured) -> str:
         """Its samples in words, such as "held-out images"."""
-        return f"{'held-out' if split.key == 'heldout' else 'training'} {self.noun}s"
+        return f"{split.title.lower()} {self.noun}s".strip()
 
     def weights(self) -> Tensor | None:
         """The share of each training sample in all multipliers of the certificate, shape (N,)."""

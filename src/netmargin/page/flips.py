@@ -42,7 +42,7 @@ def _describe_flip(facts: Facts, split: Measured, row: int, flip: Tensor, title:
     before, label = split.X[row].double(), int(split.labels[row])
     size = torch.linalg.vector_norm(flip - before).item()
     answers = facts.names.of(label), facts.names.of(_find_answer(facts, flip, label))
-    name = f"{'held-out' if split.key == 'heldout' else 'training'} {facts.noun} {row}"
+    name = f"{split.title.lower()} {facts.noun} {row}".strip()
     images = facts.noun == "image"
     return Flip(
         name,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..errors import ArgumentError, DataError, ModelError
@@ -20,7 +19,8 @@ from ..nets.named_inputs import as_one_tensor, tensors_of
 
 @dataclass(frozen=True)
 class Measured:
-    """A net on the samples of one split; `key` is "heldout" or "training".
+    """A net on the samples of one split; `key` is "heldout" or "training", `title` what they are:
+    "Held-out", "Training", or "" for data alone, of which nothing is known.
 
     Inputs are on the CPU. Of each sample there are the class that the net answers (never the label
     of a sample that counts as wrong) and the rival, the class whose boundary is nearest.
@@ -28,6 +28,7 @@ class Measured:
     """
 
     key: str
+    title: str
     X: Tensor
     report: MarginReport
     answers: Tensor
@@ -38,11 +39,6 @@ class Measured:
     def n(self) -> int:
         """The number of samples."""
         return self.report.n
-
-    @property
-    def title(self) -> str:
-        """What the switch calls the split."""
-        return "Held-out" if self.key == "heldout" else "Training"
 
     @property
     def labels(self) -> Tensor:
@@ -96,6 +92,7 @@ def analyse_net(model: nn.Module, samples: Arrays) -> Homogeneity:
 
 def measure_split(
     key: str,
+    title: str,
     model: nn.Module,
     samples: Arrays,
     homogeneity: Homogeneity | None,
@@ -105,6 +102,7 @@ def measure_split(
     report = measure(
         model,
         samples,
+        heldout={"Held-out": True, "Training": False}.get(title),
         homogeneity=homogeneity,
         class_names=options.class_names,
         within=options.within,
@@ -118,9 +116,8 @@ def measure_split(
     assert report.others is not None
     # Where there are no distances, the rival is the next best answer.
     rivals = report.others if found is None else found.rivals
-    answers = torch.where(report.q > 0, report.labels, report.others)
     shown = tensors_of(samples.X)[0]  # of inputs by name the first
-    return Measured(key, shown.detach().cpu(), report, answers, rivals, why)
+    return Measured(key, title, shown.detach().cpu(), report, report.answers, rivals, why)
 
 
 def token_layer(model: nn.Module, X: Any) -> nn.Module | None:

@@ -64,7 +64,7 @@ def _write_lead(facts: Facts, split: Measured) -> str:
     if right in (0, split.n):
         whole = f"{'all' if right else 'none of'} {count(split.n)}"
     start = f"Right on {whole} {facts.phrase(split)}."
-    if split.key == "training":
+    if split.title == "Training":
         start = f"On its own {facts.phrase(split)} it is right on {whole}."
     if split.report.near_accuracy is not None:
         start += f" Right or nearly right on {percent(split.report.near_accuracy)}."
@@ -79,7 +79,9 @@ def _write_lead(facts: Facts, split: Measured) -> str:
     other = _median_to_other_class(facts, split)
     if other > 0:
         share = percent(split.median / other)
-        about += f": {share} of the way to the nearest training {facts.noun} of another class"
+        assert facts.training is not None  # to which distances were computed
+        whose = f"{facts.training.title.lower()} {facts.noun}".strip()
+        about += f": {share} of the way to the nearest {whose} of another class"
     return f"{start} {who} {about}."
 
 
@@ -126,27 +128,26 @@ def _make_tiles(facts: Facts) -> tuple[Tile, ...]:
 def _error_tile(split: Measured) -> Tile:
     """The error, of held-out samples with its interval."""
     text = f"{count(int(split.wrong.sum()))} of {count(split.n)} wrong"
-    if split.key == "heldout":
+    if split.title != "Training":
         low, high = (percent(end, 1) for end in split.report.error_interval)
         text += f"; the true rate lies between {low} and {high} (95%)"
+        text += "" if split.title else ", if the net was not trained on them"
     error = percent_number(split.report.error, 1)
-    return Tile(f"{split.title} error", Certainty.MEASURED, error, f"{text}.", after="%")
+    title = f"{split.title} error".strip().capitalize()
+    return Tile(title, Certainty.MEASURED, error, f"{text}.", after="%")
 
 
 def _z_tile(facts: Facts) -> Tile | None:
     """The score that ranks several nets."""
-    held, compared = facts.heldout, facts.comparison
-    if held is None or held.report.z is None or compared is None:
+    split, compared = facts.splits[0], facts.comparison
+    if split.title == "Training" or split.report.z is None or compared is None:
         return None
-    between = ""
-    if compared.heldout and (interval := compared.z_intervals[0]) is not None:
-        between = f" ({' to '.join(map(distance, interval))})"
     return Tile(
         "Margin score z",
         Certainty.MEASURED,
-        distance(held.report.z),
-        f"Average score margin over its spread, on held-out {facts.noun}s{between}. Larger is"
-        f" better, between nets on the same {facts.noun}s.",
+        distance(split.report.z),
+        f"Average score margin over its spread, on {facts.phrase(split)}. Larger is better, between"
+        f" nets on the same {facts.noun}s.",
     )
 
 
@@ -178,5 +179,5 @@ def _quarter_tile(facts: Facts, split: Measured) -> Tile | None:
     text = "of the boundary; larger is farther from a flip."
     if change := facts.inputs.describe_change(found[0]):
         text += f" That is as long as {change}."
-    title = f"Nearest quarter, {split.title.lower()}"
+    title = f"Nearest quarter, {split.title.lower() or facts.noun + 's'}"
     return Tile(title, Certainty.ESTIMATED, distance(found[0]), text, before="lies within")

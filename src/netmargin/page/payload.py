@@ -61,7 +61,8 @@ class Card:
 
 @dataclass(frozen=True)
 class Split:
-    """The samples of one side of the switch; `key` is "heldout" or "training".
+    """The samples of one side of the switch; `key` is "heldout" or "training", which data alone
+    are as well: their title is "".
 
     Columns are, of each sample, `y` label, `p` answer of the net, `r` rival (all numbers of
     classes), `d` distance (negative where it is wrong), `q` score margin. Where there are such,
@@ -302,7 +303,8 @@ class NetRow:
 class Comparison(Section):
     """How the nets compare; distances have a row for each net, as in `Classes`."""
 
-    heldout: bool
+    kind: str
+    training: bool
     nets: tuple[NetRow, ...]
     distances_of: str
     distances: Columns = field(metadata=sent("compare"))

@@ -51,7 +51,7 @@ def _write_histogram(overview: Overview, splits: tuple[Split, ...]) -> Table:
         ranges[0] = f"below {distance(columns[0]['to'][0])}"
     if overview.folded[1]:
         ranges[-1] = f"from {distance(columns[0]['from'][-1])}"
-    heads = ("distance", *(f"{split.title.lower()} {split.noun}" for split in splits))
+    heads = ("distance", *(f"{split.title.lower()} {split.noun}".strip() for split in splits))
     counts = [map(count, column["count"]) for column in columns]
     return _table(heads, list(zip(ranges, *counts, strict=True)))
 

@@ -9,9 +9,9 @@ const shown = () => BLOCK.splits[state.split];
 
 const className = (label) => BLOCK.names?.[label] ?? String(label ?? "–");
 
-/** "held-out images" or "training images". */
+/** "held-out images", "training images" or "images". */
 const samplesOf = (split) =>
-  `${BLOCK.splits[split].title.toLowerCase()} ${BLOCK.splits[split].noun}`;
+  `${BLOCK.splits[split].title.toLowerCase()} ${BLOCK.splits[split].noun}`.trim();
 
 /** What the columns hold in one row. */
 const rowOf = (columns, row) =>

@@ -1,7 +1,7 @@
 // All that is known of one sample. Escape closes; the browser gives the focus back.
 function openSample(sample) {
   byId("sample-name").textContent =
-    `${BLOCK.splits[sample.split].title} ${sample.noun} ${sample.row}`;
+    `${BLOCK.splits[sample.split].title} ${sample.noun} ${sample.row}`.trim();
   byId("sample-body").replaceChildren(
     makePicture(sample),
     make("dl", {}, ...listNumbers(sample)),
