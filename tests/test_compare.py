@@ -16,6 +16,7 @@ from netmargin.margins.intervals import (
     NUMBERS,
     WEIGHTED_ERROR,
     Z,
+    count_samples_that_tell,
     difference_intervals,
 )
 from netmargin.models import mlp
@@ -304,7 +305,7 @@ def test_as_many_samples_as_are_named_tell_nets_apart():
     """Of 100 data sets of the size that the verdict names, about 80 show the difference."""
     rng = np.random.default_rng(0)
     share, gap = 0.1, 0.04  # of samples that one net alone gets wrong: 7% and 3%
-    n = ((1.96 * share**0.5 + 0.84 * (share - gap**2) ** 0.5) / gap) ** 2
+    n = count_samples_that_tell(share, gap)
     shown = 0
     for _ in range(100):
         kinds = rng.choice(3, size=round(n), p=[0.9, 0.07, 0.03])

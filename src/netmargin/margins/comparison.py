@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core.records import Certainty, Row, Table, json_ready, number, values_of
 from ..core.saved_records import Record
 from ..nets.labels import ClassNames
-from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z
+from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z, count_samples_that_tell
 from .quantiles import quantile_names
 from .report import MarginReport
 
@@ -187,9 +187,7 @@ class Comparison(Record):
         told = f"{names[0]} and {names[1]} cannot be told apart with these samples:"
         if not fewer:
             return f"{told} they make as many errors."
-        # One side of a two-sided test at 95%, found with probability 80%.
-        share, gap = (missed[0] != missed[1]).double().mean().item(), fewer / n
-        needed = ((1.96 * share**0.5 + 0.84 * (share - gap**2) ** 0.5) / gap) ** 2
+        needed = count_samples_that_tell((missed[0] != missed[1]).double().mean().item(), fewer / n)
         return (
             f"{told} the {fewer:,} fewer errors of {names[0]} may be chance. About"
             f" {float(f'{needed:.1g}'):,.0f} would do, if the difference is what it seems."

@@ -66,6 +66,14 @@ def difference_intervals(
         return results
 
 
+def count_samples_that_tell(share: float, gap: float) -> float:
+    """The samples with which two nets look different with probability 80%, of which one alone is
+    wrong on a `share` of all samples, and whose errors differ by `gap` (Connor 1987).
+    """
+    level, power = 1.96, 0.84  # normal quantiles of 97.5% and of 80%
+    return ((level * share**0.5 + power * (share - gap**2) ** 0.5) / gap) ** 2
+
+
 def _swapped_errors(first: np.ndarray, second: np.ndarray) -> float:
     """What the difference of the errors of equal nets is above in at most 5% of data sets: exact,
     so that the interval leaves out 0 where McNemar's exact test at 5% does.
