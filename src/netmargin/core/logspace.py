@@ -5,6 +5,7 @@ All logarithms are natural. `q` is a margin, `z` any real number.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,41 +45,46 @@ def log_softplus(z: Tensor) -> Tensor:
     return torch.where(z < _TINY_EXPONENT, tail, torch.log(softplus(z.clamp(min=_TINY_EXPONENT))))
 
 
-def neg_log_expm1_exp(z: Tensor) -> Tensor:
-    """Return -log(exp(e^z) - 1), the margin of logistic loss e^z, accurate for every z."""
-    # One formula for each range of z, and for a single number that of its own alone; clamped
-    # arguments keep those that torch.where discards from overflowing.
-    if z.ndim == 0:
-        return next((formula for _, end, formula in _RANGES if z < end), _far_above_one)(z)
+def neg_log_expm1_exp(z: Any) -> Any:
+    """Return -log(exp(e^z) - 1), the margin of logistic loss e^z, accurate for every z.
+
+    z is a tensor or a float, which takes a tenth of the time.
+    """
+    # One formula for each range of z; for tensors, clamped arguments keep those that torch.where
+    # discards from overflowing.
+    if isinstance(z, float):
+        if z > _LARGEST_EXPONENT:
+            return -math.inf
+        return next((formula for _, end, formula in _RANGES if z < end), _far_above_one)(z, math)
     found = _far_above_one(z.clamp(min=1.0))
     for start, end, formula in reversed(_RANGES):
         found = torch.where(z < end, formula(z.clamp(start, end)), found)
     return found
 
 
-def _far_below_zero(z: Tensor) -> Tensor:
+def _far_below_zero(z: Any, at: Any = torch) -> Any:
     """`neg_log_expm1_exp` where the square of e^z is lost beside 1."""
-    return -z - 0.5 * torch.exp(z)
+    return -z - 0.5 * at.exp(z)
 
 
-def _below_minus_two(z: Tensor) -> Tensor:
+def _below_minus_two(z: Any, at: Any = torch) -> Any:
     """`neg_log_expm1_exp` where e^z is small, but not lost beside 1."""
-    loss = torch.exp(z)
-    return -z - torch.log(torch.expm1(loss) / loss)
+    loss = at.exp(z)
+    return -z - at.log(at.expm1(loss) / loss)
 
 
-def _around_zero(z: Tensor) -> Tensor:
+def _around_zero(z: Any, at: Any = torch) -> Any:
     """`neg_log_expm1_exp` from -2 to 1."""
     # e^L - 1 = 1 + 2 (e^{L - log 2} - 1) with L - log 2 = log 2 (e^{z - log log 2} - 1), where
     # nothing cancels.
     offset = (z - _LOG_LOG2) - _LOG_LOG2_REST
-    return -torch.log1p(2 * torch.expm1(math.log(2) * torch.expm1(offset)))
+    return -at.log1p(2 * at.expm1(math.log(2) * at.expm1(offset)))
 
 
-def _far_above_one(z: Tensor) -> Tensor:
+def _far_above_one(z: Any, at: Any = torch) -> Any:
     """`neg_log_expm1_exp` from 1 on."""
-    loss = torch.exp(z)
-    return -loss - torch.log1p(-torch.exp(-loss))
+    loss = at.exp(z)
+    return -loss - at.log1p(-at.exp(-loss))
 
 
 _RANGES = (

@@ -3,6 +3,7 @@
 A new one is a class here (or a `Loss` built from its f, f' and g) and a line of `BY_NAME`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -143,6 +144,11 @@ class Logistic(_OddPower):
 
     def _g(self, x: Tensor) -> Tensor:
         return self._root(logspace.neg_log_expm1_exp(-x))
+
+    def inverse_link(self, log_loss: float) -> float:
+        """Return the margin of a single sample with that log-loss: a number, without tensors."""
+        found = logspace.neg_log_expm1_exp(float(log_loss))
+        return math.copysign(abs(found) ** (1 / self.power), found)
 
     def log_slope(self, q: Tensor) -> Tensor:
         """Return log(-l'(q)) = log(power q^{power-1}) - log(1 + e^{q^power}), elementwise."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -141,7 +142,7 @@ class MarginReport(Record):
     @property
     def accuracy(self) -> float:
         """The share of samples with positive margin, in [0, 1]; ties count as errors."""
-        return int(torch.count_nonzero(self.q > 0)) / self.n
+        return np.count_nonzero(self.q.numpy() > 0) / self.n
 
     @property
     def log10_mean_loss(self) -> float:
@@ -166,7 +167,7 @@ class MarginReport(Record):
     @property
     def normalized_margin(self) -> float | None:
         """The margin q_min / ||theta||^L, normalized by all parameters (Lyu and Li 2019, (2))."""
-        return self._row("global").value
+        return self._divided("global")[0]
 
     @property
     def smoothed_margin(self) -> float | None:
@@ -174,7 +175,7 @@ class MarginReport(Record):
 
         Lyu and Li 2019, Definitions A.3 and F.1.
         """
-        return self._row("global").smoothed
+        return self._divided("global")[1]
 
     @property
     def error(self) -> float:
@@ -226,7 +227,11 @@ class MarginReport(Record):
 
     def near_support(self, share: float) -> int:
         """Return how many margins exceed the smallest by at most `share` of it."""
-        return int((self.q <= self.q_min + share * abs(self.q_min)).sum())
+        return self._count_near(share)
+
+    def _count_near(self, share: float) -> int:
+        """`near_support` without the guard of public methods, which takes as long."""
+        return int(np.count_nonzero(self.q.numpy() <= self.q_min + share * abs(self.q_min)))
 
     def to_dict(self) -> dict:
         """Return every number but the list of margins, ready for JSON.
@@ -234,13 +239,13 @@ class MarginReport(Record):
         The keys are those of a row of a training history.
         """
         numbers = ("log10_mean_loss", "log_loss", "accuracy", "q_min", "norm")
-        rows = {prefix: self._row(name) for name, prefix in _PREFIXES.items()}
+        found = {prefix: self._divided(name) for name, prefix in _PREFIXES.items()}
         return (
             {name: getattr(self, name) for name in numbers}
             | {"order": None if self.order is None else float(self.order)}
-            | {f"{prefix}normalized_margin": row.value for prefix, row in rows.items()}
-            | {f"{prefix}smoothed_margin": row.smoothed for prefix, row in rows.items()}
-            | {"near_support": self.near_support(NEAR_SUPPORT)}
+            | {f"{prefix}normalized_margin": value for prefix, (value, _) in found.items()}
+            | {f"{prefix}smoothed_margin": smoothed for prefix, (_, smoothed) in found.items()}
+            | {"near_support": self._count_near(NEAR_SUPPORT)}
         )
 
     def summary(self, *, full: bool = False) -> str:
@@ -283,12 +288,18 @@ class MarginReport(Record):
         if name == "bartlett" and self._chain:  # a frozen record keeps it in a list
             self.log_norms[name] = log_spectral_norm(self._chain)
             self._chain.clear()
-        log_norm, value, smoothed = self.log_norms.get(name), None, None
-        if log_norm is not None:
-            value = logspace.scaled_ratio(self.q_min, log_norm)
-            smoothed = logspace.scaled_ratio(self._whole_smoothed, log_norm)
-        note, rest = self.reasons.get(name, ""), (self.labels, self.q, log_norm or 0.0)
-        return Margin(name, FORMULAS[name], value, smoothed, note, *rest, self.class_names)
+        value, smoothed = self._divided(name)
+        note, rest = self.reasons.get(name, ""), (self.q, self.log_norms.get(name) or 0.0)
+        return Margin(
+            name, FORMULAS[name], value, smoothed, note, self.labels, *rest, self.class_names
+        )
+
+    def _divided(self, name: str) -> tuple[float | None, float | None]:
+        """The smallest and the smoothed margin in a normalization, or None twice."""
+        if (log_norm := self.log_norms.get(name)) is None:
+            return None, None
+        ratio = logspace.scaled_ratio
+        return ratio(self.q_min, log_norm), ratio(self._whole_smoothed, log_norm)
 
     def _input_row(self, name: str) -> Margin:
         """A row of input margins, "input" or "relative input"; its value is the 25% quantile."""

@@ -92,6 +92,9 @@ def tensor_of_scores(outputs: Any, n: int | None = None) -> Tensor:
 def rows_of_scores(outputs: Any, n: int) -> Tensor:
     """The scores of n samples as shape (n, C); C = 1 for a binary net. Raises ModelError."""
     found = tensor_of_scores(outputs, n)
+    rows = found[:, None] if found.shape == (n,) else found
+    if rows.ndim == 2 and len(rows) == n and rows.shape[1]:
+        return rows
     shape = f"shape {tuple(found.shape)} for {n} inputs"
     if found.ndim > 2 and len(found) == n:
         token, axes = found.ndim == 3, ", ".join(map(str, range(2, found.ndim)))
@@ -101,12 +104,7 @@ def rows_of_scores(outputs: Any, n: int) -> Tensor:
             f"The model returned {shape}: several rows of scores per sample. {said}:"
             f" scores=lambda out: out{code}"
         )
-    rows = found[:, None] if found.shape == (n,) else found
-    if rows.ndim != 2 or len(rows) != n or rows.shape[1] == 0:
-        raise ModelError(
-            f"The model returned {shape}. Scores must have shape (N,), (N, 1) or (N, C)."
-        )
-    return rows
+    raise ModelError(f"The model returned {shape}. Scores must have shape (N,), (N, 1) or (N, C).")
 
 
 def zero_absent(outputs: Tensor) -> Tensor:

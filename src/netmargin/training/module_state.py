@@ -51,11 +51,14 @@ def make_state(tensors: dict[str, Any], like: dict, prefix: str = "") -> Ordered
 
 def restore_state(model: nn.Module, state: dict, *, strict: bool = True) -> Any:
     """Let a module load a state, and put buffers beside it; what `load_state_dict` returns."""
-    own = model.state_dict()
-    beside = {n: b for n, b in model.named_buffers() if n in state and n not in own}
+    beside = {n: b for n, b in model.named_buffers() if n in state}
+    if beside:  # without buffers there is no need to know what it saves
+        own = model.state_dict()
+        beside = {n: b for n, b in beside.items() if n not in own}
     # What a module takes for its own state may change with it: it gets a copy.
-    given = {n: copy.deepcopy(v) if is_extra_state(n) else v for n, v in state.items()}
-    given = {name: value for name, value in given.items() if name not in beside}
+    given = {
+        n: copy.deepcopy(v) if is_extra_state(n) else v for n, v in state.items() if n not in beside
+    }
     found = model.load_state_dict(make_state(given, state), strict=strict)
     for name, buffer in beside.items():
         if state[name].shape != buffer.shape:
