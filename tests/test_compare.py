@@ -320,12 +320,14 @@ def test_classes_in_which_nets_differ_are_named():
     scores = torch.nn.functional.one_hot(y, 3).double()
     worse = scores.clone()
     worse[(y == 1).nonzero()[:12, 0]] = torch.tensor([1.0, 0.0, 0.0]).double()
+    hares, cat = (y == 2).nonzero()[:, 0], torch.tensor([1.0, 0.0, 0.0]).double()
+    worse[hares[:5]], scores[hares[5]] = cat, cat  # 5 against 1 may be chance
     table = nn.Embedding.from_pretrained(scores), nn.Embedding.from_pretrained(worse)
     nets = {name: nn.Sequential(rows, nn.Flatten()) for name, rows in zip("ab", table, strict=True)}
     names = ["cat", "dog", "hare"]
     found = nm.compare(nets, heldout=(torch.arange(120), y), class_names=names, progress=False)
     assert "class dog: a gets 0 of 40 wrong, b 12: more than chance" in str(found)
-    assert "class cat" not in str(found)
+    assert str(found).count("class ") == 1
     assert found.disagreements().loc[1].tolist() == ["dog", "dog", "cat"]
 
 
