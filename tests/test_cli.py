@@ -164,6 +164,44 @@ def test_solve_is_the_solver_of_that_name(own, capsys, problem, solver, labels):
     assert words_of(capsys.readouterr().out)[:60] == rows[:60]
 
 
+def test_files_of_weights_are_compared_and_shown(own, capsys):
+    """What the command line says of files is what Python says of the nets and the data."""
+    nets, samples = {}, np.load(own / "points.npz")
+    data = samples["X"].astype("float32"), samples["y"]
+    for name, steps in {"old.pt": 1, "new.pt": 60}.items():
+        nets[name] = net = make_own_model(own)
+        optimizer = torch.optim.Adam(net.parameters(), 0.1)
+        for _ in range(steps):
+            margins = torch.from_numpy(data[1]) * net(torch.from_numpy(data[0]))[:, 0]
+            optimizer.zero_grad()
+            torch.nn.functional.softplus(-margins).mean().backward()
+            optimizer.step()
+        torch.save(net.state_dict(), own / name)
+    assert run(f"compare old.pt new.pt {OWN} --heldout") == 0
+    said = capsys.readouterr().out
+    assert said.strip() == nm.compare(nets, heldout=data, progress=False).summary()
+    assert run(f"measure new.pt {OWN} --full") == 0
+    assert "HOW FAR OPTIMIZATION" in capsys.readouterr().out
+    assert run(f"page new.pt {FACTORY_ALONE} --heldout points.npz --compare old.pt") == 0
+    shown = (own / "page.html").read_text()
+    assert "new.pt: " in shown
+    assert "30 held-out samples" in shown
+    assert run("labels --data points.npz --out found/list.csv") == 0
+    found = nm.label_errors(data)
+    assert capsys.readouterr().out.strip().endswith(found.summary())
+    rows = (own / "found" / "list.csv").read_text().splitlines()
+    assert len(rows) == 31
+    assert rows[1].startswith(str(found.order[0].item()))
+    for words, message in {
+        f"compare new.pt {OWN}": "two files or more",
+        f"page new.pt {OWN} --compare ./new.pt": "on the page already",
+        f"page new.pt {FACTORY_ALONE} --heldout points.npz --labels": "name them by --data",
+        "page new.pt --data points.npz": "Say which model",
+    }.items():
+        assert run(words) == 2
+        assert message in words_of(capsys.readouterr().err)
+
+
 def test_solve_without_an_answer(own, capsys, monkeypatch):
     held = np.load("points.npz")
     found = nm.solvers.f1_max_margin(held["X"], held["y"])
@@ -271,13 +309,16 @@ def _keys(value) -> set[str]:
         "verify --list",
         "reproduce chizat-bach/fig2a --jobs 1 --quiet",
         "reproduce --list",
-        f"measure net.pt {OWN}",
+        f"measure net.pt {OWN} --heldout",
+        f"compare net.pt other.pt {OWN}",
+        "labels --data points.npz",
         f"robustness net.pt {OWN} --certified-only --quiet",
     ],
 )
 def test_json_of_every_verb(own, capsys, arguments):
     """Standard output is JSON and nothing else, without NaN, and no key holds a space."""
-    torch.save(make_own_model(own).state_dict(), own / "net.pt")
+    for name in ("net", "other"):
+        torch.save(make_own_model(own).state_dict(), own / f"{name}.pt")
     assert run(f"{arguments} --json") == 0
     shown = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert not any(" " in key for key in _keys(shown))

@@ -948,7 +948,7 @@ def test_a_run_is_not_compared_with_itself(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for words in (["a", "--compare", "a"], ["a", "--compare", "b", "--compare", "./b"]):
         assert main(["page", *words]) == 2
-        assert "names a run that is on the page already" in capsys.readouterr().err
+        assert "names a net that is on the page already" in capsys.readouterr().err
 
 
 def test_samples_that_are_equal_are_found_on_the_page():

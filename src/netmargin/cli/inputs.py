@@ -69,12 +69,17 @@ def add_saved_net(parser: argparse.ArgumentParser, **weights: Any) -> None:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which samples, and which loss of them."""
+    add_samples(parser)
+    add_options(parser, ("--loss", losses.BY_NAME, "whose margins are smoothed", "cross-entropy"))
+
+
+def add_samples(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which samples."""
     add_options(
         parser,
         ("--data", str, f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y"),
         ("--split", ("train", "test"), "part of a named data set", "train"),
         ("--limit", positive(int), "class-balanced subset of this size"),
-        ("--loss", losses.BY_NAME, "whose margins are smoothed", "cross-entropy"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The verb `netmargin page`: everything about a saved run in one file for the browser."""
+"""The verb `netmargin page`: everything about a saved net or run in one file for the browser."""
 
 import argparse
 import shlex
@@ -15,13 +15,14 @@ from ..nets.images import as_images
 from . import inputs
 from .printing import as_json
 
-HELP = "Everything about a run in the browser, in one file: images, margins, what training reached."
+HELP = "Everything about a net or a run in the browser, in one file: images, margins, comparisons."
 EPILOG = inputs.RECIPE_LIST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: the folder of a run, its net and data where it does not name them."""
-    parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder that train wrote")
+    """Add the arguments: a saved net or a run, its factory and data where it does not name them."""
+    saved = "file with a state dict, or folder that train or a watch wrote"
+    parser.add_argument("saved", type=Path, metavar="NET", help=saved)
     inputs.add_model(parser)
     names = ", ".join(datasets.BY_NAME)
     data = f"training data, if not those of the run: {names}, or an .npz file"
@@ -29,18 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"held-out data: {names} (the test part), or an .npz file (default: the test part of the"
         " data of the run, where it has one)"
     )
-    compare = "the folder of another run, whose net is compared with this one"
+    compare = "the file or folder of another net, which is compared with this one"
     record = "a certificate, radii or a comparison that its method save wrote"
     radii = "also proved and attacked radii of N held-out samples: seconds for small nets"
     carried = "also the samples that carry the decision: seconds for small nets, minutes for large"
     labels = "also the training labels that may be wrong: seconds for some thousand samples"
     inputs.add_options(
         parser,
-        ("--out FILE", Path, "the page (default: page.html in that folder)"),
+        ("--out FILE", Path, "the page (default: page.html beside the net)"),
         ("--data", str, data),
         ("--limit", inputs.positive(int), "class-balanced subset of them"),
         ("--heldout", str, heldout),
-        ("--compare RUN ...", Path, compare),
+        ("--compare NET ...", Path, compare),
         ("--record FILE ...", Path, record),
         ("--radii N", inputs.positive(int), radii),
         ("--certificate", bool, carried),
@@ -57,29 +58,34 @@ def run(options: argparse.Namespace) -> None:
     from ..page.runs import read_run
     from ..training import has_sample_margins
 
-    folders = [options.run_folder, *options.compare]
-    for index, folder in enumerate(folders):
-        if folder.resolve() in [other.resolve() for other in folders[:index]]:
+    paths = [options.saved, *options.compare]
+    for index, path in enumerate(paths):
+        if path.resolve() in [other.resolve() for other in paths[:index]]:
             raise ArgumentError(
-                f"--compare {folder} names a run that is on the page already. Name another one."
+                f"--compare {path} names a net that is on the page already. Name another one."
             )
-    # A net is called like its folder; with the path where two folders have one name.
-    names = [folder.resolve().name for folder in folders]
-    names = [n if names.count(n) == 1 else str(f) for n, f in zip(names, folders, strict=True)]
-    runs = {name: read_run(folder) for name, folder in zip(names, folders, strict=True)}
-    found = next(iter(runs.values()))
-    out = options.out or options.run_folder / "page.html"
+    # A net is called like its file or folder; with the path where two of them have one name.
+    names = [path.resolve().name for path in paths]
+    names = [n if names.count(n) == 1 else str(p) for n, p in zip(names, paths, strict=True)]
+    runs = [None if path.is_file() else read_run(path) for path in paths]
+    found = runs[0]
+    out = options.out or (options.saved.parent if found is None else options.saved) / "page.html"
     inputs.require_writable(out)
-    models = {name: _make_model(options, run) for name, run in runs.items()}
+    models = {
+        name: _make_model(options, path, run)
+        for name, path, run in zip(names, paths, runs, strict=True)
+    }
     model = next(iter(models.values()))
-    data, heldout = _read_data(options, found.made_by)
-    records: list[Any] = [str(found.path), *options.record]
+    data, heldout = _read_data(options, {} if found is None else found.made_by)
+    records: list[Any] = [*options.record, *([] if found is None else [str(found.path)])]
     if options.radii:
         records.append(_find_radii(model, heldout or data, options.radii))
+    if data is None and (options.certificate or options.labels):
+        raise ArgumentError("--certificate and --labels are of training data: name them by --data.")
     if options.certificate:
         records.append(_certify(model, data))
     if options.labels:  # margins of single samples count in where the run has them
-        margins = found.path if has_sample_margins(found.path) else None
+        margins = found.path if found and has_sample_margins(found.path) else None
         records.append(label_errors(data, run=margins))
     made_by = Options(call=shlex.join(("netmargin", *options.words)))
     written = write_page(models, data, heldout, out=out, records=records, options=made_by)
@@ -89,8 +95,14 @@ def run(options: argparse.Namespace) -> None:
         print(f"Written: {written.path} ({written.bytes / 1000:,.0f} kB). Open it in a browser.")
 
 
-def _make_model(options: argparse.Namespace, found: Any) -> nn.Module:
-    """The net of a run: that of its recipe, or of the factory that is named."""
+def _make_model(options: argparse.Namespace, path: Path, found: Any) -> nn.Module:
+    """The net of a file of weights, or of a run: of its recipe, or of the factory that is named."""
+    from ..training import load_weights
+
+    if found is None:
+        net = inputs.model(options)
+        load_weights(net, path)
+        return net
     if options.factory is not None:
         return found.load_into(inputs.model(options))
     own = found.made_by.get("factory")
@@ -135,6 +147,8 @@ def _read_data(options: argparse.Namespace, made_by: dict[str, Any]) -> tuple[An
     same = options.data is None
     options.split = made_by.get("split", "train") if same else "train"
     options.data = options.data or made_by.get("data")
+    if options.data is None and options.heldout is not None:
+        return None, inputs.load_data(options.heldout, "test")
     limit = options.limit or (made_by.get("limit") if same else None)
     data = inputs.data(options, limit=limit)
     name = options.heldout

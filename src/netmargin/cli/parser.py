@@ -8,16 +8,30 @@ from typing import NoReturn
 
 from ..core.arguments import suggest_word
 from ..version import __version__
-from . import analyse, certify, measure, page, reproduce, robustness, solve, train, verify
+from . import (
+    analyse,
+    certify,
+    compare,
+    labels,
+    measure,
+    page,
+    reproduce,
+    robustness,
+    solve,
+    train,
+    verify,
+)
 
 VERBS = {
-    "analyse": analyse,
     "measure": measure,
+    "compare": compare,
+    "labels": labels,
+    "page": page,
     "certify": certify,
     "robustness": robustness,
-    "solve": solve,
+    "analyse": analyse,
     "train": train,
-    "page": page,
+    "solve": solve,
     "verify": verify,
     "reproduce": reproduce,
 }
@@ -26,18 +40,15 @@ run(options), which returns an exit code or None for 0.
 """
 
 _EXAMPLES = """examples:
+  netmargin measure net.safetensors --factory mypackage:make_model --data points.npz --heldout
+  netmargin compare old.pt new.pt --factory mypackage:make_model --data points.npz --heldout
+  netmargin page net.pt --factory mypackage:make_model --data train.npz --heldout test.npz
+  netmargin labels --data embeddings.npz --out suspicious.csv
+  netmargin robustness net.pt --factory mypackage:make_model --data points.npz --limit 100
   netmargin train digits-mlp --until-log10-loss -40
-  NETMARGIN_DATA=data netmargin train mnist-cnn-small --limit 1000 --until-log10-loss -30
-  netmargin train --factory mypackage.nets:make_model --data points.npz --epochs 200
   netmargin page runs/digits-mlp --out digits.html
-  netmargin measure runs/digits-mlp/model.safetensors --factory digits-mlp --data digits
-  netmargin certify runs/digits-mlp/model.safetensors --factory digits-mlp --data digits \
---radius 1e-3
-  netmargin robustness runs/digits-mlp/model.safetensors --factory digits-mlp --data digits \
---box 0 1 --limit 200 --out runs/radii
+  netmargin certify runs/digits-mlp/model.safetensors --factory digits-mlp --data digits
   netmargin solve linear --data points.npz --out solution.pt
-  netmargin analyse --factory mypackage.nets:make_model --shape 3,32,32
-  netmargin verify --quick
   netmargin verify lyu-li/sandwich wei
   netmargin reproduce chizat-bach/fig2d --scale laptop
 
