@@ -84,6 +84,8 @@ FORMS: dict[str, Callable[[Samples], Any]] = {
     "labels as a column": lambda s: (s.X, s.y[:, None]),
     "labels as floats": lambda s: (s.X, s.y.double()),
     "labels of one byte": lambda s: (s.X, s.y.to(torch.uint8)),
+    "labels as text": lambda s: (s.X, [f"class {label}" for label in s.y.tolist()]),
+    "labels as categories": lambda s: (s.X.numpy(), pd.Series(s.y.numpy()).astype("category")),
     "truth values": lambda s: (s.X, s.y.bool() if s.y.max() == 1 else s.y),
     "signs": lambda s: (s.X, 2 * s.y - 1 if s.y.max() == 1 else s.y),
     "a list of batches": lambda s: list(_batches(s)),

@@ -346,7 +346,41 @@ def test_words_in_a_frame_are_named():
     with pytest.raises(nm.DataError, match=r"text in 'colour'.*pandas.get_dummies"):
         nm.measure(IMAGE_NET, (frame, [0, 1]))
     with pytest.raises(nm.DataError, match=r"y holds text in 'kind'.*factorize"):
-        nm.measure(IMAGE_NET, (IMAGES[:2], pd.Series(["cat", "dog"], name="kind")))
+        nm.certify(IMAGE_NET, (IMAGES[:2], pd.Series(["cat", "dog"], name="kind")))
+
+
+def test_labels_that_are_text_name_the_classes():
+    torch.manual_seed(0)
+    net, X, y = nn.Linear(4, 3), torch.randn(30, 4), torch.arange(30) % 3
+    names, expected = np.array(["cat", "dog", "hare"]), nm.measure(net, (X, y)).q
+    categories = pd.Categorical(names[y], categories=["cat", "dog", "hare"])
+    for labels in (
+        names[y],
+        list(names[y]),
+        pd.Series(names[y]),
+        categories,
+        pd.Series(categories),
+    ):
+        for data in ((X, labels), {"input": X, "labels": labels}):
+            found = nm.measure(net, data)
+            assert torch.equal(found.q, expected)
+            assert found.class_names == ("cat", "dog", "hare")
+    # The order is that of the categories, or of the names that are given, and not the alphabet's.
+    turned = pd.Categorical(names[y], categories=["hare", "dog", "cat"])
+    other = nm.measure(net, (X, 2 - y)).q
+    assert torch.equal(nm.measure(net, (X, turned)).q, other)
+    given = ["hare", "dog", "cat"]
+    assert torch.equal(nm.measure(net, (X, names[y]), class_names=given).q, other)
+    # Both data sets of a call are read by the same names, also where one lacks some.
+    found = nm.compare([net, net], (X, names[y]), (X[1:3], names[y[1:3]]), progress=False)
+    assert found.reports[0].labels.tolist() == [1, 2]
+    for data, options, message in (
+        ((X[1:3], names[y[1:3]]), {}, "2 names, and the net 3 classes.*lack some"),
+        ((X[:1], ["cat"]), {}, "All labels are 'cat'.*class_names"),
+        ((X, names[y]), {"class_names": ["cat", "dog", "cow"]}, "'hare', which is none of"),
+    ):
+        with pytest.raises(nm.NetmarginError, match=message):
+            nm.measure(net, data, **options)
 
 
 def test_inputs_by_name_are_refused_by_name():

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from ..core.arguments import check_count
 from ..core.saved_records import Record
@@ -20,6 +21,7 @@ from .named_inputs import LABELS, NamedInputs, join_rows, map_tensors, simplify
 from .named_scores import name_scores
 from .row_order import in_order, require_same_order
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
+from .text_labels import encode_text_labels
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -28,6 +30,9 @@ Data = tuple | Iterable | Arrays
 
 _NETS = {"model", "models", "make_model", "subject"}
 """Arguments of public functions that hold nets."""
+
+_SAMPLES_AT_ONCE = 200
+"""Samples of a batch where a data set is given without a loader, as many as of pairs."""
 
 _within_another: ContextVar[bool] = ContextVar("within_another", default=False)
 """Whether a public function runs for another one, which settles how scores are read."""
@@ -50,6 +55,7 @@ def takes_data(function: Function) -> Function:
             )
         if (choice := named.pop("scores", None)) is not None:
             given, named = rename(given, named, choice=choice)
+        given, named = encode(given, named)
         within = _within_another.get()
         # Of several nets each is read in a call of its own, of one net by the outermost function.
         before = _within_another.set(within or "models" not in places)
@@ -73,6 +79,23 @@ def takes_data(function: Function) -> Function:
             if changes is None:
                 raise
         return call(*rename(given, named, **changes))
+
+    def encode(given: tuple, named: dict[str, Any]) -> tuple[tuple, dict]:
+        """The arguments, with numbers in place of labels that are text, and the classes' names,
+        by whose number it is seen whether the net knows other classes.
+        """
+        if "class_names" not in signature.parameters:
+            return given, named
+        try:
+            bound = signature.bind_partial(*given, **named)
+        except TypeError:  # which the call itself explains
+            return given, named
+        sets = [name for name in ("data", "heldout") if name in bound.arguments]
+        before, names = [bound.arguments[name] for name in sets], bound.arguments.get("class_names")
+        after, names = encode_text_labels(before, names)
+        if any(new is not old for new, old in zip(after, before, strict=True)):
+            bound.arguments |= {**dict(zip(sets, after, strict=True)), "class_names": names}
+        return bound.args, bound.kwargs
 
     def rename(given: tuple, named: dict[str, Any], **changes: Any) -> tuple[tuple, dict]:
         """The arguments, with nets whose scores are read otherwise."""
@@ -133,9 +156,7 @@ def open_data(
     if isinstance(data, torch.utils.data.Dataset) and not isinstance(
         data, torch.utils.data.IterableDataset
     ):
-        raise DataError(
-            "A Dataset yields single samples. Wrap it: DataLoader(dataset, batch_size=1000)."
-        )
+        return DataLoader(data, _SAMPLES_AT_ONCE)
     if not isinstance(data, Iterable):
         raise DataError(f"The data are of type {type(data).__name__}. {STREAM_HINT}")
     return data if shuffled else in_order(data)

@@ -81,7 +81,8 @@ class ClassNames:
         if self.names is not None and len(self.names) != classes:
             raise ArgumentError(
                 f"class_names has {len(self.names)} names, and the net {classes} classes. Give one"
-                " name for each, in the order of the class numbers."
+                " name for each, in the order of the class numbers; labels that are text need them"
+                " where they lack some of the classes."
             )
 
 
