@@ -1,5 +1,6 @@
 """Objectives R(int Phi d rho) + int V d rho over neurons; R convex, Phi and V 2-homogeneous."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ class Regularity:
     b_V: float  # <= V  # noqa: N815 (the name in the paper)
     B_V: float  # >= V
     M_V: float  # a Lipschitz constant of V
+    C_Phi: float = math.inf  # a Lipschitz constant of every grad Phi_i (Theorem E.21)
+    C_V: float = math.inf  # a Lipschitz constant of grad V
 
 
 @dataclass(frozen=True)
@@ -54,31 +57,46 @@ class Functional:
         return (risk + weights @ penalty).detach(), first.detach(), -gradient
 
 
-def regularized_logistic(X, y, *, regularization: float, bias: bool = True) -> Functional:
-    """The regularized logistic loss of f = int b relu(a . x~) d rho; its infimum: `f1_logistic`.
+def regularized_logistic(
+    X, y, *, regularization: float, bias: bool = True, power: int = 1
+) -> Functional:
+    """The regularized logistic loss of nets f, functions of rho; its infimum: `f1_logistic`.
 
-    Positions are float64 rows (a, b). Wei et al. 2018, Example 4.2 (the mean, as in its proofs).
+    With power 1, f = int b relu(a . x~) d rho, positions are float64 rows (a, b): the nets of Wei
+    et al. 2018, Example 4.2 (the mean, as in its proofs), not differentiable at kinks, where its
+    Assumption 4.1 and hence its theorems do not hold. With power 2, f = int relu(a . x~)^2 -
+    relu(c . x~)^2 d rho, rows (a, c): squared ReLU with both signs, which meets all assumptions.
     """
     data = binary_data(X, y, bias=bias)
     regularization = check_number("regularization", regularization, above=0)
     Z, labels = torch.tensor(data.Z), torch.tensor(data.y)
-    # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|.
-    lengths, n = np.linalg.norm(data.Z, axis=1), len(data)
+    lengths, n, D = np.linalg.norm(data.Z, axis=1), len(data), data.Z.shape[1]
+    shapes = [D, 1 if power == 1 else D]
 
     def features(positions: Tensor) -> Tensor:
-        return labels * positions[:, -1:] * (positions[:, :-1] @ Z.T).relu()
+        inner, outer = positions.split(shapes, dim=1)
+        first = (inner @ Z.T).relu()
+        if power == 1:
+            return labels * outer * first
+        return labels * (first.square() - (outer @ Z.T).relu().square())
 
+    # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|; the other |x~|^2, at a along
+    # x~; it is a quadratic form of a . x~ and c . x~ with eigenvalues |x~|^2 and -|x~|^2.
+    sizes = lengths / 2 if power == 1 else lengths**2
+    slopes = lengths if power == 1 else 2 * lengths**2
     # Each logistic loss has slopes up to 1 and curvatures up to 1/4; their mean divides by n.
     bounds = Regularity(
-        dimension=data.Z.shape[1] + 1,
+        dimension=sum(shapes),
         k=n,
         M_R=n**-0.5,
         C_R=0.25 / n,
-        B_Phi=float(np.linalg.norm(lengths / 2)),
-        M_Phi=float(lengths.max()),
+        B_Phi=float(np.linalg.norm(sizes)),
+        M_Phi=float(slopes.max()),
         b_V=regularization,
         B_V=regularization,
         M_V=0.0,
+        C_Phi=math.inf if power == 1 else float(slopes.max()),
+        C_V=2 * regularization,
     )
     return Functional(
         features,

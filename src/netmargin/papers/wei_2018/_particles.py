@@ -1,5 +1,6 @@
 """Weighted particles of perturbed flow: their steps, new mass, and the reduction to a budget."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,7 +59,8 @@ class Dynamics:
                 theta = theta + step * velocity
             now = replace(now, positions=theta)
             if self.sigma > 0:
-                now = self._renew_mass(now, 1 - (1 - self.sigma * step) ** chunk)
+                # 1 - (1 - sigma step)^chunk, which is 0 in floats for the sigma of the theorems.
+                now = self._renew_mass(now, -math.expm1(chunk * math.log1p(-self.sigma * step)))
             if len(now.weights) > self.budget:
                 now = self._reduce(now)
         return now
