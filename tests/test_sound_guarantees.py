@@ -36,6 +36,7 @@ from netmargin.papers.wei_2018 import (
     perturbed_flow,
     regularized_logistic,
 )
+from netmargin.papers.wei_2018._perturbation_schedule import bound_growth, largest_step
 from netmargin.solvers import ReLUMeasure
 from netmargin.twolayer import slackness
 from netmargin.twolayer.smooth_margin import sample_weights
@@ -245,8 +246,11 @@ REGULARITIES = {
 }
 
 
-def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
-    """l and t_epsilon with this sigma, lemma by lemma in 40 digits; None where one fails."""
+def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start, eta=0):
+    """l and t_epsilon with this sigma, lemma by lemma in 40 digits; None where one fails.
+
+    With eta > 0 the proof of E.21, in steps that lose half of the fall.
+    """
     B_L = b.M_R * b.B_Phi + b.B_V  # Lemma E.6
     W2 = mpf(2) * start / (mpf(b.b_V) / 2)  # Lemma E.9, once sigma t B_L <= start and <= b_V / 2
     tau = epsilon / (2 * W2)
@@ -255,6 +259,9 @@ def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
     # Lemma E.11 with the whole gradient of a 2-homogeneous function: tangential M_Phi, radial 2
     # B_Phi.
     gradient = mpmath.sqrt(mpf(b.M_Phi) ** 2 + (2 * mpf(b.B_Phi)) ** 2)
+    if eta:
+        B_L += eta * sigma * b.C_R * mpf(b.B_Phi) ** 2 * (W2 + 1)
+        gradient *= mpf(5) / 4 * mpmath.sqrt(2)
     c_1 = max(
         b.k * b.C_R * mpf(b.B_Phi) ** 2, b.k * b.C_R * b.B_Phi * gradient, mpf(B_L)
     )  # Lemma E.12
@@ -262,7 +269,10 @@ def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
     # Lemma E.14, corrected, with delta = tau / 2: a cap of chord delta / c_2 has (delta / 2 c_2)^d
     # / 2 of the sphere at least.
     log_cap = (b.dimension - 1) * mpmath.log(min(tau / 2 / (2 * c_2), mpf(1))) - mpmath.log(2)
-    window = max((mpmath.log(W2 / sigma) - log_cap) / (tau - sigma), mpf(0)) + 1  # Lemma E.16
+    growth = tau - sigma
+    if eta:
+        growth = mpmath.log((1 - eta * sigma) * (1 + eta * tau / 2) ** 2) / eta
+    window = max((mpmath.log(W2 / sigma) - log_cap) / growth, mpf(0)) + 1 + 2 * eta  # Lemma E.16
     drawn = sigma * window * (W2 + 1)
     if not c_1 * drawn < tau / 8:
         return None
@@ -276,17 +286,39 @@ def proof_of_theorem_e4(b: Regularity, sigma, epsilon, start):
     return (window, time) if sigma * time * B_L <= min(start, mpf(b.b_V) / 2) else None
 
 
+@pytest.mark.parametrize("discrete", [False, True], ids=["flow", "descent"])
 @pytest.mark.parametrize("name", REGULARITIES)
-def test_schedules_take_the_largest_sigma_of_the_proof(name):
+def test_schedules_take_the_largest_sigma_of_the_proof(name, discrete):
     regularity, epsilon, start = REGULARITIES[name]
-    found = perturbation_schedule(regularity, epsilon=epsilon, start=start)
+    regularity = replace(regularity, C_Phi=1.5 * regularity.M_Phi, C_V=0.3)
+    found = perturbation_schedule(regularity, epsilon=epsilon, start=start, discrete=discrete)
+    assert (found.rate > 0) is discrete
     with mpmath.workdps(40):
-        window, time = proof_of_theorem_e4(regularity, mpf(found.sigma), mpf(epsilon), mpf(start))
+        of_proof = [mpf(epsilon), mpf(start), mpf(found.rate)]
+        window, time = proof_of_theorem_e4(regularity, mpf(found.sigma), *of_proof)
         assert found.window == pytest.approx(float(window), rel=1e-12)
         assert found.time == pytest.approx(float(time), rel=1e-9)
-        assert (
-            proof_of_theorem_e4(regularity, 2 * mpf(found.sigma), mpf(epsilon), mpf(start)) is None
-        )
+        of_proof[2] = mpf(largest_step(regularity, 2 * found.sigma, 4 * start / regularity.b_V))
+        of_proof[2] *= discrete
+        assert proof_of_theorem_e4(regularity, 2 * mpf(found.sigma), *of_proof) is None
+
+
+@pytest.mark.parametrize("name", REGULARITIES)
+def test_half_of_the_fall_is_left_to_the_longest_steps(name):
+    """(1 - eta sigma) (1 - eta H / 2) - C_R G^2 (1 + eta S)^2 eta W^2 >= 1/2 at the eta of E.21."""
+    b, _, start = REGULARITIES[name]
+    for C_Phi in (b.M_Phi, 100 * b.M_Phi + 100):
+        b, moment, sigma = replace(b, C_Phi=C_Phi, C_V=0.3), 4 * start / b.b_V, 0.3
+        eta = largest_step(b, sigma, moment)
+        H = math.sqrt(b.k) * b.M_R * C_Phi + 0.3
+        along, L = math.sqrt(b.k) * b.M_R * b.M_Phi + b.M_V, b.M_R * b.B_Phi + b.B_V
+        G2, S = b.k * b.M_Phi**2 + 4 * b.B_Phi**2, math.hypot(along, 2 * L)
+        left = (1 - eta * sigma) * (1 - eta * H / 2)
+        assert left - b.C_R * G2 * (1 + eta * S) ** 2 * eta * moment >= 0.5 - 1e-12
+        assert eta * max(S / 4, H / 2 + L) <= 1 + 1e-12
+        assert eta * max(4 * S, 4 * sigma, 4 * H, 2 * L, 7 * b.C_R * G2 * moment) >= 0.5
+        grown = bound_growth(b, eta * sigma, moment)
+        assert grown == pytest.approx(L + eta * sigma * b.C_R * b.B_Phi**2 * (moment + 1))
 
 
 def test_constants_of_the_logistic_problem_are_attained():

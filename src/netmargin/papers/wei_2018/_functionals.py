@@ -80,8 +80,8 @@ def regularized_logistic(
             return labels * outer * first
         return labels * (first.square() - (outer @ Z.T).relu().square())
 
-    # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|; the other |x~|^2, at a along
-    # x~; it is a quadratic form of a . x~ and c . x~ with eigenvalues |x~|^2 and -|x~|^2.
+    # On the sphere |b relu(a . x~)| is largest, |x~| / 2, at |a| = |b|. The other is |x~|^2 at a
+    # along x~: a quadratic form in a . x~ and c . x~, with eigenvalues |x~|^2 and -|x~|^2.
     sizes = lengths / 2 if power == 1 else lengths**2
     slopes = lengths if power == 1 else 2 * lengths**2
     # Each logistic loss has slopes up to 1 and curvatures up to 1/4; their mean divides by n.
