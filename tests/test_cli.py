@@ -252,6 +252,7 @@ WRONG_USAGE = {  # exit code 2
     "verify lyu-lee": 'Did you mean "lyu-li"',
     "reproduce chizat-bach/fig9": r'Did you mean "chizat-bach/fig\d\w?". The ids are chizat-bach/fig1',
     "reproduce": "Which figure",
+    "reproduce chizat-bach --scale deep": "None of these figures has the scale deep",
     "train": "Say which model",
     "train --factory mynets:make_model": "Say which data",
     "train digits-mlp --epochs many": "invalid positive int value: 'many'",

@@ -89,7 +89,8 @@ def test_figures_say_what_they_are(id):
     assert known.id == id
     assert known.title
     assert known.finding
-    assert set(known.scales) == set(known.minutes) == set(SCALES)
+    assert list(known.scales) == list(known.minutes)
+    assert [scale for scale in known.scales if scale in SCALES] == list(SCALES)
     assert known.minutes["smoke"] <= 20 / 60
     assert known.minutes["laptop"] <= 10
     for settings in known.scales.values():

@@ -23,10 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="figures, such as chizat-bach/fig2d, papers, such as chizat-bach, or all",
     )
     add_workers(parser)
-    scales = ("smoke", "laptop", "paper")
+    scales = ("smoke", "laptop", "wide", "deep", "paper")
     add_options(
         parser,
-        ("--scale", scales, "seconds, minutes, or the paper's own settings", "smoke"),
+        (
+            "--scale",
+            scales,
+            "seconds, minutes, for some figures hours in two ways, or the paper's own settings",
+            "smoke",
+        ),
         ("--list", bool, "ids, titles, minutes per scale, and the last run"),
         ("--check", bool, "fail if a finding is not reproduced"),
         ("--out", folder, "folder of all results", Path("runs/reproduce")),
@@ -46,6 +51,11 @@ def run(options: argparse.Namespace) -> int:
         print(as_json(listed) if options.json else _write_table(listed))
         return 0
     chosen = _choose_figures(papers, options.ids)
+    chosen = [id for id in chosen if options.scale in papers.figure(id).scales]
+    if not chosen:
+        raise ArgumentError(
+            f"None of these figures has the scale {options.scale}; `--list --json` names theirs."
+        )
     make_folder(options.out)
     if options.gallery:
         require_writable(options.gallery)
@@ -77,8 +87,8 @@ def _reproduce_figures(
     from ..core.parallel import WorkerKilledError
     from ..papers.gallery.sweep import sweep
 
-    if options.scale == "paper":
-        minutes = sum(papers.figure(id).minutes["paper"] for id in chosen)
+    if options.scale not in ("smoke", "laptop"):
+        minutes = sum(papers.figure(id).minutes[options.scale] for id in chosen)
         duration = f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
         most = "at most " if len(chosen) > 1 else ""  # figures may share runs
         say(
@@ -156,12 +166,12 @@ def _describe_result(result: Any) -> dict:
 def _describe_figure(papers: Any, id: str, out: Path) -> dict:
     """The entry of a figure in the list: title, minutes per scale, and how the last run ended."""
     known = papers.figure(id)
-    done = ((scale, papers.status(id, scale, out=out)) for scale in reversed(papers.SCALES))
+    done = ((scale, papers.status(id, scale, out=out)) for scale in reversed(known.scales))
     last = next((f"{scale}: {state}" for scale, state in done if state != "-"), None)
     return {
         "id": id,
         "title": known.title,
-        "minutes": {scale: known.minutes[scale] for scale in papers.SCALES},
+        "minutes": dict(known.minutes),
         "last_run": last,
     }
 
@@ -170,7 +180,8 @@ def _write_table(listed: list[dict]) -> str:
     """The list of figures as text."""
     rows = []
     for row in listed:
-        minutes = [format(m, "g" if m < 1000 else ",.0f") for m in row["minutes"].values()]
+        each = (row["minutes"][scale] for scale in ("smoke", "laptop", "paper"))
+        minutes = [format(m, "g" if m < 1000 else ",.0f") for m in each]
         rows.append([row["id"], *minutes, row["last_run"] or "-", row["title"]])
     heads = ["id", "smoke", "laptop", "paper", "last run", "title"]
     return Table("figures, and minutes at each scale", rows, heads).text()

@@ -13,7 +13,9 @@ Row = dict[str, Any]
 """Parameters and results of one run, JSON values."""
 
 SCALES = ("smoke", "laptop", "paper")
-"""The sizes at which every figure can be computed: seconds, minutes, the paper's own settings."""
+"""The sizes at which every figure can be computed: seconds, minutes, the paper's own settings. A
+figure may have others, between the last two.
+"""
 
 
 def by_scale(**settings: Any) -> dict[str, Settings]:
@@ -70,9 +72,10 @@ class Figure:
     finding : str
         What a reader should see, without a period at the end.
     scales : mapping from scale to settings
-        The settings at each of "smoke", "laptop" and "paper", such as `by_scale` makes.
+        The settings at each of "smoke", "laptop" and "paper", such as `by_scale` makes, and at
+        scales of its own, in order of size.
     minutes : mapping from scale to float
-        The computing time on two cores, measured for "smoke" and "laptop", estimated for "paper".
+        The computing time on two cores, estimated for "paper", measured for the others.
     compute : function (run, settings) -> row
         Computes one run, from its parameters and the settings. The results are JSON values;
         `seconds` among them replaces the measured time, where a run goes on after a kill.

@@ -8,7 +8,7 @@ from typing import Any
 from ...core.arguments import check_path
 from ...core.files import write_atomically
 from ..contents import list_figures
-from .figure import SCALES, Figure, figure
+from .figure import Figure, figure
 from .reproduction import read_numbers
 
 _HEAD = (
@@ -55,7 +55,7 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
     entries = _split_entries(page)
     for id in list_figures():
         known = figure(id)
-        for scale in reversed(SCALES):  # the largest that is complete
+        for scale in reversed(known.scales):  # the largest that is complete
             numbers, drawn = read_numbers(known, scale, out), Path(out) / id / scale / "figure.png"
             if numbers is not None and drawn.exists():
                 picture = page.with_suffix("") / f"{id.replace('/', '-')}.png"

@@ -12,7 +12,7 @@ from ...core.records import short_repr
 from ...figures.style import save_drawings
 from ...nets.shared import alone
 from ...version import __version__
-from .figure import SCALES, Check, Figure, Row, figure
+from .figure import Check, Figure, Row, figure
 from .runs import plan_runs, read_rows
 from .sweep import sweep
 
@@ -28,7 +28,7 @@ class Reproduction:
     figure : Figure
         What was reproduced.
     scale : str
-        "smoke", "laptop" or "paper".
+        "smoke", "laptop", "paper", or one of the figure's own.
     rows : list of dict
         Parameters and results of every run, with its `seconds` and `hardware`.
     checks : list of Check
@@ -88,7 +88,8 @@ def reproduce(
     id : str
         One of the ids that `list_figures` lists, such as "lyu-li/fig1".
     scale : str
-        "smoke" (seconds, the default), "laptop" (minutes) or "paper" (the papers' own settings).
+        "smoke" (seconds, the default), "laptop" (minutes), "paper" (the paper's own settings), or
+        one that the figure has besides, such as "deep" (an hour or two).
     out : str or Path, default "runs/reproduce"
         Folder for all figures and their runs, made where it is not there.
     jobs : int or None, default None
@@ -121,7 +122,7 @@ def reproduce(
     (True, ['X', 'distance', 'hardware', 'seconds', 'seed', 'upper_bound', 'y'])
     """
     chosen = figure(id)
-    settings = chosen.scales[check_choice("scale", scale, SCALES)]
+    settings = chosen.scales[check_choice("scale", scale, chosen.scales)]
     jobs, progress = check_count("jobs", jobs, optional=True), check_flag("progress", progress)
     out = check_path("out", out)
     folder = Path(out) / id / scale
@@ -153,7 +154,7 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     Parameters
     ----------
     id, scale : str
-        One of the ids that `list_figures` lists, and "smoke", "laptop" or "paper".
+        One of the ids that `list_figures` lists, and one of the figure's scales.
     out : str or Path, default "runs/reproduce"
         Folder that `reproduce` wrote to.
 
@@ -174,7 +175,8 @@ def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
     >>> nm.papers.status("lyu-li/fig1", "paper", out="no-such-folder")
     '-'
     """
-    known, scale, out = figure(id), check_choice("scale", scale, SCALES), check_path("out", out)
+    known, out = figure(id), check_path("out", out)
+    scale = check_choice("scale", scale, known.scales)
     runs = plan_runs(id, scale, out)
     done = sum(planned.is_done for planned in runs)
     if done < len(runs):

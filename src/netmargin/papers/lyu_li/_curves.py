@@ -55,7 +55,7 @@ def make_curves(
 
     return make_figure(
         differs=SUBSET if net == "cnn" else SUBSET_VGG,
-        runs=lambda settings: runs(net, *rates),
+        runs=lambda settings: runs(net, *rates, biases=settings["biases"]),
         draw=draw,
         check=check,
         **given,

@@ -33,9 +33,9 @@ and the files stay small.
 """
 
 # Smoke: nets, data and epochs so small that every figure of these runs is drawn in seconds. Laptop:
-# minutes for each net; an epoch has 10 steps instead of 600, so that the rate of the CNN is ten
-# times the paper's, and the losses at which training ends are above the paper's. Paper: the
-# settings of Appendix J; -881.5 is the log10-loss of its table 1 after the last epoch.
+# minutes for each net; an epoch has 10 steps instead of 600, and the losses at which training ends
+# are above the paper's. Paper: the settings of Appendix J; -881.5 is the log10-loss of its table 1
+# after the last epoch.
 SCALES = by_scale(
     cnn_data=("digits", "mnist", "mnist"),
     cnn_channels=([4, 8], [8, 16], [32, 64]),
@@ -43,8 +43,9 @@ SCALES = by_scale(
     cnn_n=(20, 1000, 60_000),
     cnn_tested=(100, 2000, 10_000),
     cnn_batch=(5, 100, 100),
-    cnn_rate=(0.1, 0.1, 0.01),
+    cnn_rate=(0.1, 0.01, 0.01),
     cnn_epochs=(200, 600, 10_000),
+    cnn_constant_epochs=(200, 2000, 10_000),
     cnn_levels=([-1, -2, -3, -4, -6], [-5, -10, -15, -20, -40], [-10, -15, -20, -120, -881.5]),
     cnn_stops_at_last_level=True,
     cnn_seeds=(1, 3, 10),
@@ -60,7 +61,25 @@ SCALES = by_scale(
     vgg_levels=([-1, -5], [-1, -5, -10], [-1, -10]),
     vgg_stops_at_last_level=(True, True, False),
     vgg_seeds=(1, 1, 3),
+    biases=[WITHOUT_BIAS, WITH_BIAS],
 )
+# Deep and wide: two parts of the paper's scale, of an hour or two each: the small net down to the
+# paper's last level, and the paper's own CNN on a twelfth of the images down to its third.
+_LEVELS = SCALES["paper"]["cnn_levels"]
+SCALES["deep"] = SCALES["laptop"] | {
+    "cnn_epochs": 40_000,
+    "cnn_levels": _LEVELS,
+    "biases": [WITHOUT_BIAS],
+}
+SCALES["wide"] = SCALES["paper"] | {
+    "cnn_n": 5000,
+    "cnn_tested": 2000,
+    "cnn_epochs": 300,
+    "cnn_constant_epochs": 300,
+    "cnn_levels": _LEVELS[:3],
+    "ascent_iterations": 0,
+    "biases": [WITHOUT_BIAS],
+}
 ENDS = "with the loss-based rate, training ends at the last of the levels of the loss"
 SUBSET = f"{ENDS}; laptop scale: 100 images of each class, so 10 steps per epoch instead of 600"
 SUBSET_VGG = f"{ENDS} (not at paper scale); laptop scale: 20 images of each class"
@@ -81,8 +100,8 @@ def runs(
     return cross(net=[net], rate=rates, bias=biases, seed=range(seeds))
 
 
-def make_figure(*, minutes: tuple[float, float, float], **given) -> Figure:
-    """A figure of runs of `train_net`, which all figures of this paper share."""
+def make_figure(*, minutes: dict[str, float], **given) -> Figure:
+    """A figure of runs of `train_net`, which all figures of this paper share, at these scales."""
 
     def concerns(run: Row, setting: str) -> bool:
         """Whether a run depends on a setting: it does on those of its own net."""
@@ -91,8 +110,8 @@ def make_figure(*, minutes: tuple[float, float, float], **given) -> Figure:
         )
 
     return Figure(
-        scales=SCALES,
-        minutes=dict(zip(SCALES, minutes, strict=True)),
+        scales={scale: SCALES[scale] for scale in minutes},
+        minutes=minutes,
         compute=train_net,
         concerns=concerns,
         runs_of=RUNS,
@@ -127,7 +146,8 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         return look_at(measure(net, data).to_dict() | row)
     constant = run["rate"] == CONSTANT
     lr, levels = (ConstantLR(own["rate"]), []) if constant else (LossBasedLR(), own["levels"])
-    grid = sorted({round(epoch) for epoch in np.geomspace(1, own["epochs"], _LOOKS)})
+    epochs = own.get("constant_epochs", own["epochs"]) if constant else own["epochs"]
+    grid = sorted({round(epoch) for epoch in np.geomspace(1, epochs, _LOOKS)})
     file = folder / "looks.json"
     looks = _looks(file)
     before, started = looks[-1]["seconds"] if looks else 0.0, time.monotonic()
