@@ -81,7 +81,11 @@ SCALES["wide"] = SCALES["paper"] | {
     "biases": [WITHOUT_BIAS],
 }
 ENDS = "with the loss-based rate, training ends at the last of the levels of the loss"
-SUBSET = f"{ENDS}; laptop scale: 100 images of each class, so 10 steps per epoch instead of 600"
+SUBSET = (
+    f"{ENDS}; laptop and deep scale: 100 images of each class, so 10 steps per epoch instead of"
+    " 600, and 2,000 epochs with the constant rate; deep and wide: without bias alone; wide: 500"
+    " images of each class, to 1e-20"
+)
 SUBSET_VGG = f"{ENDS} (not at paper scale); laptop scale: 20 images of each class"
 
 _LOOK = {
