@@ -166,7 +166,7 @@ def _describe_result(result: Any) -> dict:
 def _describe_figure(papers: Any, id: str, out: Path) -> dict:
     """The entry of a figure in the list: title, minutes per scale, and how the last run ended."""
     known = papers.figure(id)
-    done = ((scale, papers.status(id, scale, out=out)) for scale in reversed(known.scales))
+    done = ((scale, papers.status(id, scale, out=out)) for scale in reversed(list(known.scales)))
     last = next((f"{scale}: {state}" for scale, state in done if state != "-"), None)
     return {
         "id": id,

@@ -55,7 +55,7 @@ def write_gallery(page: Path, out: str | Path) -> list[str]:
     entries = _split_entries(page)
     for id in list_figures():
         known = figure(id)
-        for scale in reversed(known.scales):  # the largest that is complete
+        for scale in reversed(list(known.scales)):  # the largest that is complete
             numbers, drawn = read_numbers(known, scale, out), Path(out) / id / scale / "figure.png"
             if numbers is not None and drawn.exists():
                 picture = page.with_suffix("") / f"{id.replace('/', '-')}.png"

@@ -66,12 +66,14 @@ SCALES = by_scale(
 # Deep and wide: two parts of the paper's scale, of an hour or two each: the small net down to the
 # paper's last level, and the paper's own CNN on a twelfth of the images down to its third.
 _LEVELS = SCALES["paper"]["cnn_levels"]
-SCALES["deep"] = SCALES["laptop"] | {
+SCALES["deep"] = {
+    **SCALES["laptop"],
     "cnn_epochs": 40_000,
     "cnn_levels": _LEVELS,
     "biases": [WITHOUT_BIAS],
 }
-SCALES["wide"] = SCALES["paper"] | {
+SCALES["wide"] = {
+    **SCALES["paper"],
     "cnn_n": 5000,
     "cnn_tested": 2000,
     "cnn_epochs": 300,
