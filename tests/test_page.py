@@ -24,7 +24,7 @@ from netmargin.page import measured, numbers
 from netmargin.page.block import make_block
 from netmargin.page.inputs import describe_inputs
 from netmargin.page.making import make_page
-from netmargin.page.numbers import distance
+from netmargin.page.numbers import distance, percent
 from netmargin.page.render import render
 from netmargin.page.sampling import MOST, spread_by_distance
 from netmargin.page.sprites import COLUMNS, draw_curves, make_sprites
@@ -112,12 +112,15 @@ def test_the_overview_counts_what_a_plain_loop_counts():
     assert page.overview.certainty == "Estimated"
     middle = float(re.search(r"is ([\d.]+)\.$", page.overview.scale)[1])
     assert middle == pytest.approx(found.q[found.q > 0].median().item(), rel=0.06)
-    error, z, quarter = page.overview.tiles
+    error, mistake, z, quarter = page.overview.tiles
+    shares = [(predict(net, X)[y == c] != c).double().mean().item() for c in range(10)]
+    assert (mistake.value, mistake.certainty) == (str(int(np.argmax(shares))), "Measured")
+    assert mistake.after == f" {percent(max(shares))} wrong"
     assert (error.value, error.certainty) == (f"{100 * (1 - right / 200):.1f}", "Measured")
     q = found.q
     assert z.value == f"{q.mean() / q.std(correction=0):.2f}"
     first = np.quantile(d, 0.25)
-    assert (quarter.title, quarter.value) == ("Nearest quarter, held-out", f"{first:.2f}")
+    assert (quarter.title, quarter.value) == ("Nearest quarter", f"{first:.2f}")
     assert quarter.certainty == "Estimated"
     assert quarter.text.endswith(f"of its range, or each of them by {100 * first / 8:.1f}%.")
 
@@ -856,7 +859,7 @@ def test_radii_without_proof_or_attack_never_show_a_radius_of_zero():
     assert "open" in page.change.takeaway
     assert "upper" not in page.splits[0].columns
     assert not page.change.attacked
-    tile = page.overview.tiles[1]
+    tile = page.overview.tiles[2]
     assert (tile.title, tile.before, tile.after) == ("Radius, 40 examined images", "proved", "")
     assert tile.value == distance(np.sort(radii.lower)[19], down=True)
 
@@ -867,8 +870,8 @@ def test_what_was_proved_quickly_says_what_proves_more():
     page = make_page(facts_of(digits_net()[0], data, (X, y), records=[radii]))
     assert len(page.change.notes) == 2
     flip = distance(np.sort(radii.upper)[19])
-    assert page.overview.tiles[1].after == f" / flip found {flip}"
-    assert page.overview.tiles[1].text == (
+    assert page.overview.tiles[2].after == f" / flip found {flip}"
+    assert page.overview.tiles[2].text == (
         "Median, wrong ones as 0: for half of them no smaller change (in L2) flips the answer."
         " The truth lies between."
     )

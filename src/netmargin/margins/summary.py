@@ -3,11 +3,10 @@
 import math
 from typing import Any
 
-import torch
-
 from ..core.records import Cell, Certainty, Row, number
 from ..nets.labels import ClassNames
 from .blockers import group_blockers
+from .mistakes import find_mistake, rank_classes
 from .quantiles import quantile_names
 
 _SHOWN_CLASSES = 3
@@ -95,8 +94,8 @@ def _advise(report: Any) -> str:
             )
         return "new data: nm.measure(model, heldout, heldout=True)"
     if wrong:
-        given = "None, data" if report.heldout else "data"
-        return f"the wrong samples: nm.page(model, {given}); another net: nm.compare(models, data)"
+        given = "heldout=data" if report.heldout else "data"
+        return f"the wrong samples: nm.page(model, {given}); others: nm.compare(models, {given})"
     return "how far inputs must move to be misclassified: nm.robustness(model, data)"
 
 
@@ -275,24 +274,17 @@ def _list_class_errors(report: Any) -> list[Row]:
     """Rows on the classes with the largest shares of errors, and on the two most often confused;
     none where all samples are right.
     """
-    missed = report.q <= 0
-    if report.labels is None or not missed.any():
+    if report.labels is None:
         return []
-    counts = torch.bincount(report.labels)
-    wrong = torch.bincount(report.labels[missed], minlength=len(counts))
-    order = torch.argsort(wrong / counts.clamp(min=1), descending=True, stable=True)
-    names = ClassNames(report.class_names)
-    shown = [
-        f"{names.of(label)}: {wrong[label]} of {counts[label]}"
-        for label in order[:_SHOWN_CLASSES].tolist()
-        if wrong[label]
-    ]
+    worst, names = rank_classes(report.labels, report.q <= 0), ClassNames(report.class_names)
+    if not worst:
+        return []
+    shown = (f"{names.of(c)}: {wrong} of {count}" for c, wrong, count in worst[:_SHOWN_CLASSES])
     found: list[Row] = [("classes with most errors", ", ".join(shown))]
-    if report.others is not None and len(counts) > 2:
-        pairs = torch.stack([report.labels[missed], report.others[missed]], dim=1)
-        kinds, often = torch.unique(pairs, dim=0, return_counts=True)
-        label, answer = kinds[often.argmax()].tolist()
-        told = f"{names.of(label)} taken for {names.of(answer)}: {often.max()} of {counts[label]}"
+    if report.others is not None and (mistake := find_mistake(report.labels, report.answers)):
+        label, answer, often = mistake
+        count = int((report.labels == label).sum())
+        told = f"{names.of(label)} taken for {names.of(answer)}: {often} of {count}"
         found.append(("most frequent mistake", told))
     return found
 

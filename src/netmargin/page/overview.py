@@ -4,11 +4,12 @@ import math
 
 import torch
 
+from ..margins.mistakes import find_mistake, rank_classes
 from .change import middle_of
 from .facts import Facts
 from .histogram import choose_edges, count_bars
 from .measured import Measured
-from .numbers import count, distance, percent, percent_number, plural, significant
+from .numbers import count, distance, percent, percent_number, plural, quoted, significant
 from .payload import Axis, Certainty, Overview, Tile
 
 _NEIGHBOURS = 500
@@ -119,9 +120,12 @@ def _median_to_other_class(facts: Facts, split: Measured) -> float:
 
 
 def _make_tiles(facts: Facts) -> tuple[Tile, ...]:
-    """The error; z of several nets, or the radius of one; the nearest quarter."""
+    """The error and where it is largest; z of several nets, or the radius of one; the nearest
+    quarter.
+    """
     split = facts.splits[0]
-    tiles = [_error_tile(split), _z_tile(facts) or _radius_tile(facts), _quarter_tile(facts, split)]
+    tiles = [_error_tile(split), _mistake_tile(facts, split), _z_tile(facts) or _radius_tile(facts)]
+    tiles.append(_quarter_tile(facts, split))
     return tuple(tile for tile in tiles if tile is not None)
 
 
@@ -135,6 +139,22 @@ def _error_tile(split: Measured) -> Tile:
     error = percent_number(split.report.error, 1)
     title = f"{split.title} error".strip().capitalize()
     return Tile(title, Certainty.MEASURED, error, f"{text}.", after="%")
+
+
+def _mistake_tile(facts: Facts, split: Measured) -> Tile | None:
+    """The class with the largest share of errors, and the most frequent mistake."""
+    worst, name = rank_classes(split.labels, split.wrong), facts.names.of
+    mistake = find_mistake(split.labels, split.answers)
+    if not worst or mistake is None:
+        return None
+    weakest, wrong, number = worst[0]
+    label, answer, often = mistake
+    text = (
+        f"{count(wrong)} of {plural(number, facts.noun)} wrong. The most frequent mistake:"
+        f" {quoted(name(label))} taken for {quoted(name(answer))}, {plural(often, 'time')}."
+    )
+    after = f" {percent(wrong / number)} wrong"
+    return Tile("Weakest class", Certainty.MEASURED, name(weakest), text, after=after)
 
 
 def _z_tile(facts: Facts) -> Tile | None:
@@ -179,5 +199,6 @@ def _quarter_tile(facts: Facts, split: Measured) -> Tile | None:
     text = "of the boundary; larger is farther from a flip."
     if change := facts.inputs.describe_change(found[0]):
         text += f" That is as long as {change}."
-    title = f"Nearest quarter, {split.title.lower() or facts.noun + 's'}"
-    return Tile(title, Certainty.ESTIMATED, distance(found[0]), text, before="lies within")
+    return Tile(
+        "Nearest quarter", Certainty.ESTIMATED, distance(found[0]), text, before="lies within"
+    )
