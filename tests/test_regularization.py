@@ -265,7 +265,7 @@ def test_weak_lambdas_beyond_float64():
 
 def test_bad_input():
     data = (torch.tensor([[1.0]]), torch.tensor([1]))
-    for wrong in ({"lambdas": []}, {"lambdas": [0.0]}, {"r": -1.0}, {"starts": 0}, {"norm": "l1"}):
+    for wrong in ({"lambdas": []}, {"lambdas": [0.0]}, {"r": -1.0}, {"starts": 0}, {"norm": "l2"}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be"):
             nm.regularization_path(
                 lambda: nn.Linear(1, 1), data, **({"lambdas": [0.1], "progress": False} | wrong)

@@ -21,8 +21,9 @@ from ..nets.net_on_samples import NetOnSamples
 from ..training.relative_loss import log_loss
 
 _SMOOTHING_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
-"""Widths over which ReLUs are smoothed, one L-BFGS run each: from one that L-BFGS takes for smooth
-down to one that the last run, on the net itself, hardly sees. More widths cost runs in proportion.
+"""Widths over which ReLUs, and norms with kinks, are smoothed, one L-BFGS run each: from one that
+L-BFGS takes for smooth down to one that the last run, on the net itself, hardly sees. More widths
+cost runs in proportion.
 """
 _LARGEST_LOG_FACTOR = 20.0
 """Natural log of the largest factor of the scores, and the smallest of the parameters, that a
@@ -46,16 +47,17 @@ class RegularizedObjective(ABC):
         self.twin = self.scored.twin
         hold_frozen_weights(self.twin, "nothing to regularize")
         self.parameters = list(self.twin.parameters())
-        self._groups = [self.parameters] if norm == "global" else [[p] for p in self.parameters]
+        self._norm = norm
+        self._groups = [[p] for p in self.parameters] if norm == "layers" else [self.parameters]
         self._x = self.scored.x
         require_differentiable(self.twin, self._x)
         homogeneity = analyse(self.twin, self._x, statistics="fixed")
         whole = homogeneity.whole and not homogeneity.ignored
         self._order = float(homogeneity.order) if whole and homogeneity.order else None
-        # Nets without ReLUs need no smoothing.
+        # Nets without ReLUs need no smoothing, but for some norms.
         with torch.no_grad(), Gates() as gates:
             scores(self.twin, self._x[:1])
-        self._has_relus = bool(gates.inputs)
+        self._has_kinks = bool(gates.inputs) or norm in ("l1", "linf")
         self._first, self._first_size = self.state(), self.size()
 
     @abstractmethod
@@ -66,22 +68,33 @@ class RegularizedObjective(ABC):
     def measure(self) -> dict:
         """What the row of a path says of the present parameters."""
 
-    def __call__(self, log_lambda: float) -> Tensor:
-        """log L_lambda at the present parameters, differentiable."""
+    def __call__(self, log_lambda: float, width: float = 0.0) -> Tensor:
+        """log L_lambda at the present parameters, differentiable, with a smoothed norm."""
         return torch.logaddexp(
-            self._log_mean_loss(scores(self.twin, self._x)), log_lambda + self._log_penalty()
+            self._log_mean_loss(scores(self.twin, self._x)), log_lambda + self._log_penalty(width)
         )
 
-    def _log_penalty(self) -> Tensor:
-        squares = torch.stack(
-            [torch.stack([p.square().sum() for p in group]).sum() for group in self._groups]
-        )
-        return torch.logsumexp(0.5 * self._r * torch.log(squares.clamp_min(_SMALLEST_SQUARE)), 0)
+    def _log_penalty(self, width: float = 0.0) -> Tensor:
+        if self._norm not in ("l1", "linf"):
+            squares = torch.stack(
+                [torch.stack([p.square().sum() for p in group]).sum() for group in self._groups]
+            )
+            log_squares = torch.log(squares.clamp_min(_SMALLEST_SQUARE))
+            return torch.logsumexp(0.5 * self._r * log_squares, 0)
+        squares = torch.cat([p.square().reshape(-1) for p in self.parameters])
+        squares = squares.clamp_min(_SMALLEST_SQUARE)
+        if self._norm == "l1":  # kinks are rounded over this part of the typical size
+            return self._r * torch.log((squares + width**2 * squares.detach().mean()).sqrt().sum())
+        if not width:
+            return 0.5 * self._r * squares.max().log()
+        return (
+            0.5 * self._r * width * torch.logsumexp(squares.log() / width, 0)
+        )  # l_p, p = 2 / width
 
     def descend(self, log_lambda: float, iterations: int) -> None:
         """Move to a local minimizer nearby, if it is better than where the parameters are.
 
-        Minimizes nets with smoothed ReLUs first, then the net itself. Begins from the first
+        Minimizes with smoothed ReLUs and norms first, then with themselves. Begins from the first
         parameters where the last lambda was so strong that the net vanished.
         """
         if self.size() <= _COLLAPSED_SHARE * self._first_size:
@@ -92,9 +105,9 @@ class RegularizedObjective(ABC):
 
         def smoothed(width: float) -> Tensor:
             with SmoothedReLUs(width):
-                return self(log_lambda)
+                return self(log_lambda, width)
 
-        for width in _SMOOTHING_WIDTHS if self._has_relus else ():
+        for width in _SMOOTHING_WIDTHS if self._has_kinks else ():
             minimize(self.parameters, partial(smoothed, width), iterations)
         minimize(self.parameters, partial(self, log_lambda), iterations)
         self._rescale(log_lambda)

@@ -48,9 +48,10 @@ def regularization_path(
         Strengths lambda > 0 of the penalty, in any order; taken from the largest down.
     r : float, default 2.0
         Power of the norm in the penalty, > 0.
-    norm : {"global", "layers"}, default "global"
-        Norm in the penalty: ||theta|| over all parameters that require gradients, or "layers",
-        lambda sum_i ||W_i||^r over these parameters one by one.
+    norm : {"global", "layers", "l1", "linf"}, default "global"
+        Norm in the penalty, over all parameters that require gradients: the Euclidean one, which
+        rows report and divide margins by whatever the penalty, the sum of absolute values, or the
+        largest of them. "layers" is lambda sum_i ||W_i||^r over these parameters one by one.
     loss : Loss, str or torch.nn.Module, optional
         Loss of the margins; cross-entropy by default, for one output the logistic loss.
     starts, iterations : int, default 5 and 100
@@ -83,7 +84,8 @@ def regularization_path(
 
     Source: Wei et al. 2018, (2.1) with the mean loss, as its proofs have it, and Theorem 2.1.
     """
-    r, norm = check_number("r", r, above=0), check_choice("norm", norm, ("global", "layers"))
+    norm = check_choice("norm", norm, ("global", "layers", "l1", "linf"))
+    r = check_number("r", r, above=0)
     samples, chosen = as_arrays(data), as_loss(loss)
     return follow_path(
         make_model,

@@ -1,4 +1,4 @@
-"""The lambda below which any 2-approximate minimizer has a good margin."""
+"""The lambda below which any approximate minimizer has a good margin."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ class WeakRegularization(Record):
     exponent : float
         The exponent c, the smallest that the proof allows.
     guarantee : float
-        The normalized margin gamma / (2 4^{a/r}) that every 2-approximate minimizer has.
+        The normalized margin gamma / (2 (2 alpha)^{a/r}) that every alpha-approximate minimizer
+        has.
     """
 
     regularization: float
@@ -32,18 +33,24 @@ class WeakRegularization(Record):
 
 
 def weak_regularization(
-    margin: float, *, n: int, classes: int = 2, order: float = 2.0, r: float = 2.0
+    margin: float,
+    *,
+    n: int,
+    classes: int = 2,
+    order: float = 2.0,
+    r: float = 2.0,
+    approximation: float = 2.0,
 ) -> WeakRegularization:
-    """Compute a lambda with which every 2-approximate minimizer has a good margin.
+    """Compute a lambda with which every approximate minimizer has a good margin.
 
     Use it as weight decay: any training that ends within a factor 2 of the least regularized loss
     then has at least a quarter (r = a) of the best margin.
 
     L_lambda(Theta) = mean_n (logistic or cross-entropy loss) + lambda ||Theta||^r, for a net of
-    homogeneity order a. Every Theta with L_lambda(Theta) <= 2 min L_lambda has a normalized margin
-    of at least gamma / (2 4^{a/r}), so lambda need not tend to 0, nor the loss be minimized
-    exactly. The proof asks for -log(8 n D^{r/a}) + c log(n (l - 1)) >= D / 2 and D = log((l - 1)
-    (n (l - 1))^c) >= 1; c is the smallest from which on both hold.
+    homogeneity order a. Every Theta with L_lambda(Theta) <= alpha min L_lambda has a normalized
+    margin of at least gamma / (2 (2 alpha)^{a/r}), so lambda need not tend to 0, nor the loss be
+    minimized exactly. The proof asks for -log(4 alpha n D^{r/a}) + c log(n (l - 1)) >= D / 2 and D
+    = log((l - 1) (n (l - 1))^c) >= 1; c is the smallest from which on both hold.
 
     Parameters
     ----------
@@ -53,6 +60,8 @@ def weak_regularization(
         Numbers of samples and of classes l; a net with one output has 2.
     order, r : float, default 2.0
         Order of homogeneity a of the net, and power of the norm in the penalty, > 0.
+    approximation : float, default 2.0
+        The factor alpha >= 1 up to which the loss is minimized.
 
     Returns
     -------
@@ -62,7 +71,7 @@ def weak_regularization(
     Raises
     ------
     ArgumentError
-        n (l - 1) < 2, for which the theorem is false with every c, or a number is not positive.
+        n (l - 1) < 2, for which the theorem is false with every c, or a number is out of range.
 
     Examples
     --------
@@ -71,13 +80,14 @@ def weak_regularization(
     >>> 4 < weak.exponent < 4.25, round(weak.guarantee, 9)
     (True, 0.0125)
 
-    Source: Wei et al. 2018, Theorem 2.2 and Appendix A.3.
+    Source: Wei et al. 2018, Theorem 2.2 and Appendix A.3; 2019, Theorem C.2.
     """
     n, classes = check_count("n", n), check_count("classes", classes, at_least=2)
     margin, order, r = (
         check_number(name, value, above=0)
         for name, value in (("margin", margin), ("order", order), ("r", r))
     )
+    approximation = check_number("approximation", approximation, at_least=1)
     count, share = math.log(n * (classes - 1)), r / order
     if count < math.log(2):
         raise ArgumentError(
@@ -89,7 +99,9 @@ def weak_regularization(
         return math.log(classes - 1) + c * count
 
     def slack(c: float) -> float:
-        return c * count - math.log(8 * n) - share * math.log(depth(c)) - depth(c) / 2
+        return (
+            c * count - math.log(4 * approximation * n) - share * math.log(depth(c)) - depth(c) / 2
+        )
 
     # The slack is convex in c and rises in the end: the last root is where the proof begins to
     # hold.
@@ -103,7 +115,7 @@ def weak_regularization(
         exponent = brentq(slack, lowest, highest)
     # By logarithms, which stay finite for every margin, order and r.
     log_lambda = share * math.log(margin) - exponent * count
-    log_guarantee = math.log(margin) - math.log(2) - math.log(4) / share
+    log_guarantee = math.log(margin) - math.log(2) - math.log(2 * approximation) / share
     return WeakRegularization(
         scaled_ratio(1.0, -log_lambda), log_lambda, exponent, scaled_ratio(1.0, -log_guarantee)
     )
