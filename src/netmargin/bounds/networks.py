@@ -128,8 +128,10 @@ def kernel_bound(
     )
 
 
-def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
-    """Bound the test error of a deep ReLU net that separates its training samples.
+def deep_bound(
+    q, *, depth: int, radius: float, margin: float | None = None, delta: float = 0.05
+) -> Bound:
+    """Bound the test error of a deep ReLU net by its normalized margins.
 
     For a net of `depth` layers without biases: 4 C (sqrt(2 log 2 depth) + 1) / (depth^{depth/2}
     gamma sqrt n), and the other terms of `margin_bound`.
@@ -137,10 +139,10 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
     Parameters
     ----------
     q : array_like, shape (n,)
-        Margins divided by ||Theta||^depth, all positive; gamma is the least of them.
+        Margins divided by ||Theta||^depth.
     depth : int
         The number of layers, at least 1.
-    radius, delta : float
+    radius, margin, delta : optional but for the radius
         As for `two_layer_bound`.
 
     Returns
@@ -151,7 +153,8 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
     Raises
     ------
     DataError
-        q is empty, not finite, not positive everywhere, or impossibly large.
+        q is empty, not finite or impossibly large, or the least one is not positive and no
+        `margin` is given.
     ArgumentError
         Another argument is out of its range.
 
@@ -173,6 +176,7 @@ def deep_bound(q, *, depth: int, radius: float, delta: float = 0.05) -> Bound:
         q,
         rademacher=rademacher,
         largest=largest,
+        margin=margin,
         delta=delta,
         assumptions=(describe_radius(radius),),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from ..core.arguments import check_count, check_flag, check_seed
 from ..core.saved_records import Record
 from ..kernels import arc_cosine
-from ..solvers.neurons.activations import RELU
+from ..solvers.neurons.activations import read_activation
 from ..solvers.neurons.search import draw_starts, search_neurons
 from ..solvers.pricing.bounds import PricingBound
 from .bound import bounded_inputs
@@ -41,12 +41,15 @@ class Rademacher(Record):
     exact: bool
 
 
-def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rademacher:
+def variation_ball(
+    X, *, bias: bool = True, draws: int = 100, seed: int = 0, activation="relu"
+) -> Rademacher:
     """Estimate and bound the Rademacher complexity of the unit ball of the variation norm.
 
-    Of the class {sum_j alpha_j relu(u_j . x~), |u_j| = 1, |alpha|_1 <= 1} it is (1/n) E max_u
-    |sum_i eps_i relu(u . x~_i)| <= 3 |X~|_F / n, where x~ is x, or (x, 1) with a bias. Suprema are
-    exact for inputs of rank at most 3 (with the bias), as far as the arrangement is affordable.
+    Of the class {sum_j alpha_j phi(u_j . x~), |u_j| = 1, |alpha|_1 <= 1} it is (1/n) E max_u
+    |sum_i eps_i phi(u . x~_i)| <= 3 M |X~|_F / n, where x~ is x, or (x, 1) with a bias, and M the
+    Lipschitz constant of phi. Suprema are exact for inputs of rank at most 3 (with the bias), as
+    far as the arrangement is affordable.
 
     Parameters
     ----------
@@ -58,6 +61,8 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
         How many vectors of signs are drawn, at least 2.
     seed : int, default 0
         Seed of the signs.
+    activation : str or callable, default "relu"
+        phi, as for `f1_max_margin`.
 
     Returns
     -------
@@ -81,8 +86,9 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
     Source: Wei et al. 2018, Lemmas C.2 and C.4, Corollary C.5.
     """
     draws, seed = check_count("draws", draws, at_least=2), check_seed(seed)
+    phi = read_activation(activation, squares=False)
     Z, signs = _draw_signs(X, bias, draws, seed)
-    pricing = PricingBound(Z, RELU, "auto", np.inf)
+    pricing = PricingBound(Z, phi, "auto", np.inf)
     # Pricing would visit arrangements of rank 4 as well, but once for each draw is too slow.
     exact = pricing.exact and np.linalg.matrix_rank(Z) <= 3
     random = np.random.default_rng(seed)
@@ -92,9 +98,10 @@ def variation_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> 
             values[index] = pricing.largest_response(eps)
         else:
             starts = draw_starts(Z, random, samples=2 * len(Z), normal=_RANDOM_STARTS)
-            _, found = search_neurons(Z, eps, starts, count=1)
+            _, found = search_neurons(Z, eps, starts, count=1, activation=phi)
             values[index] = np.abs(found).max(initial=0.0)
-    return _estimate(values / len(Z), 3 * float(np.linalg.norm(Z)) / len(Z), bool(exact))
+    bound = 3 * phi.largest * float(np.linalg.norm(Z)) / len(Z)
+    return _estimate(values / len(Z), bound, bool(exact))
 
 
 def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rademacher:

@@ -1,16 +1,13 @@
-"""Claims of Wei et al. 2018 and 2019: what nets learn and kernels do not; bounds of test errors."""
+"""Claims of Wei et al. 2018 and 2019: what nets learn and kernels do not."""
 
 import math
 
 import numpy as np
 
 from ... import datasets
-from ...bounds import Bound, deep_bound, kernel_bound, two_layer_bound
-from ...kernels import arc_cosine
 from ...solvers import ReLUMeasure, f1_max_margin
 from ..ledger.claim import claim
 from ..ledger.regression import slope
-from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 from ._separation import TREND, compare_on_draws, measure_gap
@@ -95,72 +92,3 @@ def margin_gap(trial: Trial, *, exponent: float = 0.5, lemma: float = 1.0) -> Fi
         violations += [math.sqrt(2) / 4 - gap.net - 1e-12, gap.kernel - lemma * gap.kernel_bound]
     shown = f"ratio ~ d^({fit.value:.2f} +- {fit.error:.2f}), gamma_l2 = {gaps[-1].kernel:.4f}"
     return Finding.of_one(violations, "d = 8 to 32, n = d^2", shown)
-
-
-@claim(
-    "wei/bounds-hold",
-    "Theorem 3.1, Lemma 3.4 (two-layer nets, kernel predictors) and Proposition D.1 of 2019 (depth"
-    " 2): the test error is at most the bound, with probability 0.95",
-    source=(
-        f"{W18}, Theorem 3.1, Lemma 3.4; {W19}, Proposition D.1; constants as in netmargin.bounds"
-    ),
-    hypotheses=(
-        "half planes with a gap, 40,000 samples for nets and 2,000 for kernels, where the bounds"
-        " are below 1; predictors learnt from the samples with 5% flipped labels for 3.1"
-    ),
-    tolerance=0.0,
-    because=(
-        "test error on 20,000 new samples (kernels 4,000) minus the bound; no trial may violate it"
-    ),
-    trials=(5, 200),
-    ascent=0,  # true of most samples: of chosen ones it need not be
-)
-def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
-    random = trial.random
-
-    def draw(count: int, gap: float = 0.0, noise: float = 0.0):
-        """Draw labelled points of the square with a gap and flipped labels."""
-        X = random.uniform(-1, 1, size=(count, 2))
-        X[:, 0] = np.sign(X[:, 0]) * (gap + (1 - gap) * np.abs(X[:, 0]))
-        return X, np.where(random.random(count) < noise, -1, 1) * np.sign(X[:, 0])
-
-    def excess(bound: Bound, outputs: np.ndarray, y: np.ndarray) -> float:
-        """The test error of a predictor minus the bound."""
-        return float((y * outputs <= 0).mean()) - share * bound.value
-
-    violations = []
-    # f(x) = u . x = relu(u . x) - relu(-u . x): ||Theta||^2 = 4 with balanced layers.
-    # So many samples that the bounds are below 1, and could be violated.
-    X, y = draw(40_000, noise=0.05)
-    u = _find_mean_direction(X, y)
-    first = two_layer_bound(y * (X @ u) / 4, X, radius=math.sqrt(2), margin=0.1)
-    T, t = draw(20_000, noise=0.05)
-    violations.append(excess(first, T @ u, t))
-    X, y = draw(40_000, gap=0.6)
-    u = _find_mean_direction(X, y)
-    deep = deep_bound(y * (X @ u) / 4, depth=2, radius=math.sqrt(2))
-    T, t = draw(20_000, gap=0.6)
-    violations.append(excess(deep, T @ u, t))
-    X, y = draw(2_000, gap=0.6)
-    K = arc_cosine(X, bias=False)
-    c = y / len(y)
-    q = y * (K @ c) / math.sqrt(c @ K @ c)
-    kernel = kernel_bound(q, K, largest=math.sqrt(0.5))
-    T, t = draw(4_000, gap=0.6)
-    violations.append(excess(kernel, arc_cosine(T, X, bias=False) @ c, t))
-    if max(b.value for b in (first, kernel, deep)) >= 1:
-        violations.append(math.inf)  # a vacuous bound shows nothing
-    bounds = {"3.1": first, "D.1": deep, "3.4": kernel}
-    room = {
-        name: bound.value / max(share * bound.value + violation, bound.value / MOST)
-        for (name, bound), violation in zip(bounds.items(), violations, strict=False)
-    }
-    shown = ", ".join(f"{b.value:.2f}" for b in (first, kernel, deep))
-    where = f"three predictors, bounds {shown}"
-    return Finding.of(violations, where, f"bounds {shown} for 3.1, 3.4, D.1", **room)
-
-
-def _find_mean_direction(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The unit vector along the mean of y x."""
-    u = (y[:, None] * X).mean(0)
-    return u / np.linalg.norm(u)
