@@ -63,18 +63,18 @@ def bounds_hold(trial: Trial, *, share: float = 1.0) -> Finding:
         u = t @ X / np.linalg.norm(t @ X)
         return u, math.acos(min(1.0, u @ w))
 
-    bounds, errors = {}, {}
-    n = 160_000
+    bounds, n, radius = {}, 160_000, 1 + 1e-9  # with rounding
     X, y = draw(n)
     t = y * np.where(random.random(n) < flipped, -1, 1)
     u, angle = learn(X, t)
     # relu(s) - relu(-s) = s through every layer: balanced, ||Theta||^2 is twice the depth.
     q = t * (X @ u)
-    options = {"radius": 1 + 1e-9}  # rounding
-    bounds["3.1"] = two_layer_bound(q / 4, X, margin=gap / 4, **options)
+    bounds["3.1"] = two_layer_bound(q / 4, X, margin=gap / 4, radius=radius)
     for depth in (2, 3, 4):
         unit = (2 * depth) ** (-depth / 2)
-        bounds[f"D.1, {depth}"] = deep_bound(q * unit, depth=depth, margin=gap * unit, **options)
+        bounds[f"D.1, {depth}"] = deep_bound(
+            q * unit, depth=depth, margin=gap * unit, radius=radius
+        )
     # The angle is below that of the gap, so that only what was flipped is wrong.
     errors = dict.fromkeys(bounds, flipped if angle < math.asin(gap) else math.inf)
     noise = _SIGMA * random.choice([-1.0, 1.0], n)
@@ -125,7 +125,7 @@ def complexities(trial: Trial, *, factor: float = 1.0) -> Finding:
     random, d = trial.random, 2 + trial.number % 2
     X = random.normal(size=(5 + trial.number % 20, d))
     steep = random.uniform(-3, 3)
-    n, size = len(X), np.linalg.norm(X) / len(X)
+    n, size = len(X), float(np.linalg.norm(X)) / len(X)
     # At ||Theta|| <= 1 two layers have a product of norms of 1/2 at most.
     deep = deep_bound(np.full(n, 1e-3), depth=2, radius=size * math.sqrt(n))
     golowich = 2 * deep.terms["complexity, 4 Rad / gamma"] * 1e-3 / 4
@@ -139,7 +139,7 @@ def complexities(trial: Trial, *, factor: float = 1.0) -> Finding:
             bounds["D.3"] = golowich
         for name, bound in bounds.items():
             violations.append(found.estimate - 3 * found.error - factor * bound)
-            room[name] = min(room[name], float(bound) / found.estimate)
+            room[name] = min(room[name], bound / found.estimate)
         shown.append(f"{found.estimate / size:.2f}")
     where = f"{n} points, {d} dimensions, slope {steep:.2f}"
     return Finding.of(violations, where, f"{', '.join(shown)} |X|_F / n", **room)

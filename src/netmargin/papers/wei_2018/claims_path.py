@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -108,7 +109,13 @@ def max_margin_path(
         name = f"linear net, depth {order}, {classes} classes, {norm}"
     lambdas = [*(v for v in (1e-3, 1e-12) if v > weakest), weakest]
     data, starts = (torch.as_tensor(X), torch.as_tensor(y)), 5 if number % 4 == 3 else 2
-    options = {"r": r, "norm": norm, "starts": starts, "seed": trial.seed, "progress": False}
+    options: dict[str, Any] = {
+        "r": r,
+        "norm": norm,
+        "starts": starts,
+        "seed": trial.seed,
+        "progress": False,
+    }
     path = regularization_path(make, data, lambdas=lambdas, **options)
     n, sizes, gaps = len(X), [], []
     for row, (value, state) in zip(path.rows, path.states.items(), strict=True):
@@ -162,8 +169,7 @@ def path_accuracy(trial: Trial, *, stronger: float = 1.0, guarantee: float = 1.0
     alpha, norm = (2.0, 1.1, 5.0)[number // 4 % 3], list(NORMS)[number % 3]
     _, _, Z = draw_classes(random, n, classes)
     gamma, best = maximize_linear_margin(Z, norm)
-    options = {"classes": classes, "order": order, "r": r, "approximation": alpha}
-    weak = weak_regularization(gamma, n=n, **options)
+    weak = weak_regularization(gamma, n=n, classes=classes, order=order, r=r, approximation=alpha)
     # Random weights at all distances from the best ones.
     noise = random.normal(size=(2000, len(best))) * 10 ** random.uniform(-2, 1, (2000, 1))
     W = best / np.linalg.norm(best) + noise
