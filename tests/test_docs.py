@@ -11,9 +11,9 @@ from netmargin.theory import CLAIMS
 from tests.docs_blocks import ROOT, blocks_of, commands_of, paste
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TIMED = {"README.md", "tour.md"}
+TIMED = {"README.md", "theory.md", "tour.md"}
 """Documents with blocks that take longer than seconds."""
-NIGHTLY = {"cluster.md", "label-errors.md", "page.md", "tour.md", "training-loops.md"}
+NIGHTLY = {"cluster.md", "label-errors.md", "page.md", "theory.md", "tour.md", "training-loops.md"}
 """Documents that take long, and show what the README and other tests show too."""
 OF_FRAMEWORKS = {"training-loops.md"}
 """Documents with blocks that need Lightning and transformers."""
