@@ -142,7 +142,7 @@ class MarginReport(Record):
     @property
     def accuracy(self) -> float:
         """The share of samples with positive margin, in [0, 1]; ties count as errors."""
-        return np.count_nonzero(self.q.numpy() > 0) / self.n
+        return int(np.count_nonzero(self.q.numpy() > 0)) / self.n
 
     @property
     def log10_mean_loss(self) -> float:
