@@ -24,10 +24,7 @@ _FORWARD_CHUNK = 1000
 
 
 class SmoothedMargin:
-    """-T log sum_nj exp(-s_nj / T), s the score gaps over a product of norms or ||theta||^L.
-
-    It is never above the normalized margin, and within T log(number of constraints) of it.
-    """
+    """-T log sum_nj exp(-s_nj / T), s the score gaps over a product of norms or ||theta||^L."""
 
     def __init__(self, scored: NetOnSamples, homogeneity: Homogeneity, by_layers: bool):
         self._twin, self._x, self._y = scored.twin, scored.x, scored.y

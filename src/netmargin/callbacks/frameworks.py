@@ -17,9 +17,7 @@ UNITS = ("epoch", "step")
 
 
 def find_base(modules: tuple[str, ...], name: str) -> type:
-    """The class of a framework that a callback is made of: of the first module that is in use
-    already, or else installed; `object` where none is, so that this package can be read.
-    """
+    """The class a callback is made of, of the first module in use or installed; else `object`."""
     in_use = [module for module in modules if module in sys.modules]
     for module in in_use or modules:
         try:

@@ -25,8 +25,7 @@ def minimize(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimize x' quadratic x / 2 + cost . x subject to b - A x in a product of Clarabel's cones.
 
-    Returns x (n,) and the multipliers (m,), 0 where the solver has none; at the `deadline` of
-    `time.monotonic` the iterates, an iteration late at most.
+    Returns x (n,) and the multipliers (m,), 0 where there are none; at the `deadline` the iterates.
     """
     settings = clarabel.DefaultSettings()
     settings.verbose = False

@@ -39,9 +39,7 @@ def own_randomness(seed: int) -> Iterator[None]:
 
 
 def seed_torch(seed: int) -> None:
-    """Seed torch on the devices in use: for one that is not, `torch.manual_seed` notes the stack of
-    the call, which takes a millisecond.
-    """
+    """Seed torch on the devices in use; others would cost a millisecond."""
     gpus = torch.cuda.is_initialized() or torch.xpu.is_initialized()
     everywhere = gpus or torch.backends.mps.is_available()
     (torch.manual_seed if everywhere else torch.default_generator.manual_seed)(seed)

@@ -47,8 +47,6 @@ def draw_certificate(
         If `certificate` is no certificate, `folder` no path or `class_names` no list of names.
     DataError
         If X and y cannot be used or are not as many as the certificate's samples.
-    CheckpointError
-        If the folder cannot be written to.
 
     Examples
     --------

@@ -33,8 +33,6 @@ def draw_comparison(comparison: Comparison, folder: str | Path) -> list[Path]:
     ------
     ArgumentError
         If `comparison` is something else, or `folder` is no path.
-    CheckpointError
-        If the folder cannot be written to.
 
     Examples
     --------

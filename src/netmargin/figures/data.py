@@ -58,7 +58,7 @@ def draw_data(
     DataError
         If X and y cannot be used.
     CheckpointError
-        If the folder cannot be written to.
+        If the folder cannot be written to; this holds for all of `netmargin.figures`.
 
     Examples
     --------

@@ -47,8 +47,6 @@ def draw_label_errors(
         If `report` is no such report, `count` no number from 1 on, or `folder` no path.
     DataError
         If X are no images, or of another number than in the report.
-    CheckpointError
-        If the folder cannot be written to.
 
     Examples
     --------

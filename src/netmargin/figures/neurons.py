@@ -55,8 +55,6 @@ def draw_neurons(
     ArgumentError
         If `net` is no such net or has no neurons, there are more or fewer names than features, or
         another argument cannot be used.
-    CheckpointError
-        If the folder cannot be written to.
 
     Examples
     --------

@@ -31,8 +31,6 @@ def draw_robustness(reports: dict[str, RobustnessReport], folder: str | Path) ->
     ------
     ArgumentError
         If `reports` is no dict of reports, is empty, or `folder` is no path.
-    CheckpointError
-        If the folder cannot be written to.
 
     Examples
     --------

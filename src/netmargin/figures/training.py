@@ -45,8 +45,6 @@ def draw_run(history: History, report: MarginReport, folder: str | Path) -> list
     ------
     ArgumentError
         If `history` or `report` is something else, the history is empty, or `folder` is no path.
-    CheckpointError
-        If the folder cannot be written to.
 
     Examples
     --------

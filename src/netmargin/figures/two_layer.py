@@ -40,8 +40,6 @@ def draw_two_layer_runs(
         If `runs` is something else, there is no such run, or `folder` is no path.
     DataError
         If X and y cannot be used.
-    CheckpointError
-        If the folder cannot be written to.
 
     Examples
     --------

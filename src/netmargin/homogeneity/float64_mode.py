@@ -24,10 +24,8 @@ be rounded to half precision, which is off by less.
 class Float64Mode(EagerMode):
     """A mode that computes in float64 whatever the types of weights, constants and casts.
 
-    path : tells which module runs.
-    neglected : pairs of the path of a module and a number that becomes negligible there.
-    precision : the epsilon of the type of the parameters.
-    rounding : whether casts to half precision still round.
+    `neglected` are pairs of a module's path and a number that is negligible there, `precision` is
+    the epsilon of the parameters' type, and `rounding` whether casts to half precision still round.
     """
 
     def __init__(

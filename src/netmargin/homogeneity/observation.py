@@ -29,10 +29,7 @@ in nets.
 
 
 def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fraction, ...] | None:
-    """The exponent of each output of an operation whose marked inputs are scaled.
-
-    () where they follow no power; None where nothing can be learnt, as of outputs that are 0.
-    """
+    """The exponent of each output where marked inputs are scaled; () for none, None if unknown."""
     if func._schema.is_mutable:
         return None
     leaves, structure = tree_flatten((args, kwargs))

@@ -34,9 +34,7 @@ def find_quasi_exponents(
 ) -> tuple[dict[str, Exponent] | None, str]:
     """Parameter -> lambda >= 0 with f(c^lambda theta) = c f(theta), and ""; or None and why not.
 
-    What can be scaled without a change of the outputs has exponent 0; of the others the smallest is
-    as large as possible, then the second smallest, and so on: that is unique. Source: Kunin et al.
-    2023.
+    The smallest is as large as possible, then the second smallest, and so on: that is unique.
     """
     names, gain = conditions.names, conditions.weights(degree)
     system = np.vstack([conditions.matrix, gain])
@@ -54,9 +52,7 @@ def find_quasi_exponents(
 
 @lru_cache(_REMEMBERED)
 def _find_values(columns: int, numbers: bytes) -> tuple[float, ...] | None:
-    """The exponents as floats, of a system whose last row is 1 and others 0; () where they are not
-    determined, None where there are none.
-    """
+    """Exponents of a system whose last row is 1 and others 0; () if undetermined, None if none."""
     system = np.frombuffer(numbers).reshape(-1, columns)
     target = np.append(np.zeros(len(system) - 1), 1.0)
     if _solve(np.zeros(columns), system, target).x is None:

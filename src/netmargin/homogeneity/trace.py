@@ -142,9 +142,7 @@ class Trace:
         return self.same(CONSTANT, degree, reason, replacement)
 
     def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
-        """Require that `bias` scales like the signal it is added to, which is made of `parts`: a
-        parameter added to features of the inputs is a bias; added to weights it is a weight.
-        """
+        """Require that a bias scales like the signal it is added to, which is made of `parts`."""
         name = self.parameter(bias)
         if name is None or not (isinstance(signal, Degree) and signal and self.from_input(*parts)):
             return self.same(

@@ -26,10 +26,7 @@ dozens all are blamed.
 def confirm_both(
     derivation: Derivation, without: Derivation, measured: Measurements
 ) -> float | None:
-    """The miss that confirms the net with and without its biases at once, or None.
-
-    What holds for all biases that are multiplied by what their signals are holds for biases of 0.
-    """
+    """The miss that confirms the net with biases, and so without them, by one pass; or None."""
     answer, free = derivation.answer, without.answer
     if free.order is None:
         return None

@@ -225,10 +225,7 @@ class ConstraintSearch:
     def _bound(
         self, residual: Vector, dtype: torch.dtype = torch.float64
     ) -> tuple[float, ConstraintSubset]:
-        """Bound epsilon from below by a pass over all constraints, and find those to gain most by.
-
-        The bound is proved if `dtype` is float64, and then allows for rounding.
-        """
+        """Bound epsilon from below, proved in float64, and find the constraints to gain most by."""
         problem, constraints = self._problem, self._problem.constraints
         proving = dtype == torch.float64
         none = torch.empty(0, device="cpu")

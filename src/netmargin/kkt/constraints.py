@@ -43,10 +43,7 @@ class _CountedGradients(SampleGradients):
 
 
 class Constraints:
-    """All s_nj as functions of the parameters `names` of a float64 copy of a net.
-
-    s_nj = Phi_{y_n} - Phi_j for all j != y_n, or y_n Phi for a net with one output.
-    """
+    """All gaps s_nj, or y_n Phi for one output, as functions of parameters `names` of a net."""
 
     def __init__(self, scored: NetOnSamples, names: tuple[str, ...], batch_size: int = BATCH):
         self.scored, self.twin, self.names = scored, scored.twin, names
@@ -106,10 +103,7 @@ class Constraints:
         return torch.cat([s for s, _ in found]), torch.cat([size for _, size in found])
 
     def term_sizes(self) -> Tensor:
-        """The sizes of the terms that each sample's scores are summed of, (N,); 0 if unknown.
-
-        They are the scores of the net with absolute weights on absolute inputs: nothing cancels.
-        """
+        """Scores of absolute weights on absolute inputs, which do not cancel, (N,); 0: unknown."""
         point = {}
         for name, p in self._tensors.items():
             if p.is_floating_point():
@@ -232,10 +226,7 @@ class Constraints:
         )
 
     def loss_gradient(self, weigh) -> Vector:
-        """Compute the sum of weigh(gaps) grad s over all constraints.
-
-        Of processes that share samples, each weighs the gaps, (N, C) or (N, 1), of its own batches.
-        """
+        """The sum of weigh(gaps) grad s; each process weighs the gaps of its own batches."""
 
         def parts():
             for number, (x, y) in enumerate(self.scored.batches(self.batch_size)):

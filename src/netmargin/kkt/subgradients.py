@@ -125,10 +125,7 @@ def kink_share(
 
 
 class Columns:
-    """Gradients at various points, with their inner products and best multipliers.
-
-    The first ones are those of every constraint at theta~ itself.
-    """
+    """Gradients at various points, those at theta~ first, with inner products and multipliers."""
 
     def __init__(self, problem: Problem, gradients: Gradients):
         self._problem = problem
@@ -164,9 +161,7 @@ class Columns:
             self._owners = self._owners[kept]
 
     def averages(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each constraint the average of its gradients by multipliers, or that at theta~ if it
-        has none: their inner products (K, K), and those with theta~ (K,).
-        """
+        """Averages of gradients by multipliers: their inner products, and those with theta~."""
         count = len(self._weights)  # where Ctrl-C came, more columns may have entered
         shares = np.zeros((self._owners.max() + 1, count))
         shares[self._owners[:count], np.arange(count)] = self._weights

@@ -12,11 +12,9 @@ on MNIST and digits, where it predicts more, they bring nothing.
 
 
 def sum_early_margins(margins: np.ndarray, predicted: float) -> tuple[np.ndarray, int]:
-    """Sums of margins, (epochs, n), and over how many epochs, from the first after training began.
+    """Sums of margins, (epochs, n), up to where a net mostly learns by heart, and how many epochs.
 
-    A net fits right labels first and wrong ones later (Pleiss et al. 2020). Summing ends where the
-    share that it has right is halfway between `predicted`, that of labels that others predict, and
-    one: from there on it mostly learns by heart.
+    That is where the share it has right is halfway from `predicted` to 1 (Pleiss et al. 2020).
     """
     right = (margins[1:] > 0).mean(axis=1)
     late = np.flatnonzero(right > (1 + predicted) / 2)

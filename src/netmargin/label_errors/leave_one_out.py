@@ -139,9 +139,7 @@ def _solve(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _factor(K: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
-    """The lower Cholesky factor of K, which changes, and `ridge` on its diagonal; of ten times as
-    much where the rounding of distances, of near copies above all, has left it indefinite.
-    """
+    """The lower Cholesky factor of K plus a ridge, ten times as large where rounding asks it."""
     K[np.diag_indices_from(K)] += ridge
     try:
         return cholesky(K, lower=True, check_finite=False)

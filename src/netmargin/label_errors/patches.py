@@ -28,12 +28,8 @@ _IMAGES_AT_ONCE = 32
 def patch_features(images: Tensor, *, mirrored: bool = False, seed: int = 0) -> np.ndarray:
     """Responses, (n, 2304), of images (n, height, width) or with channels last to patches of them.
 
-    Patches are brought to mean 0 and variance 1 and whitened; some of them, of norm 1, serve as
-    filters. Both signs of a response count, less a dead zone, and are averaged over a 3 x 3 grid.
-    With `mirrored` an image counts like its mirror image.
-
-    Source: Coates and Ng 2011, The importance of encoding versus training with sparse coding and
-    vector quantization; here with averages in place of sums.
+    Patches are normalized and whitened, and some serve as filters; both signs of a response count,
+    averaged over a 3 x 3 grid. `mirrored` images count too. Source: Coates and Ng 2011.
     """
     pixels = (images[:, None] if images.ndim == 3 else images.movedim(-1, 1)).float()
     if mirrored:

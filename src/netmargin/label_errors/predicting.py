@@ -35,9 +35,7 @@ def predict_left_out(
     equal: np.ndarray,
     groups=None,
 ) -> tuple[str, np.ndarray, Groups]:
-    """What the predictions rest on, in words; how much each class is predicted, (n, C): about 0.9
-    for one and -0.1 for the others where that is easy; and the groups that were left out.
-    """
+    """What predictions rest on; how much each class is predicted, (n, C); the groups left out."""
     if (n := len(classes)) > EXACT_UP_TO:
         what = f"The search among {n:,} samples"
         require_memory(8 * n * CENTRES, what, "Take a random part of them.")

@@ -43,10 +43,9 @@ class Gates(TorchFunctionMode):
 
 
 class SmoothedReLUs(Gates):
-    """A context in which relu(z) is smoothed to (z + sqrt(z^2 + w^2)) / 2, w = width * rms(z).
+    """A context in which relu(z) is (z + sqrt(z^2 + w^2)) / 2, w = width * rms(z) held fixed.
 
-    w is fixed in differentiation. Minima of ReLU nets lie on kinks, where descent stops too early;
-    minima of the smoothed net move onto them as the width falls.
+    Descent stops too early at kinks; minima of the smoothed net move onto them as the width falls.
     """
 
     def __init__(self, width: float):

@@ -129,10 +129,9 @@ class Gradients:
 
 
 class SampleGradients:
-    """A source of gradients of sums w_k . Phi(x_k), sample by sample, in parameters of a twin now.
+    """Gradients of sums w_k . Phi(x_k), sample by sample, in parameters of a twin now.
 
-    One sample of x is followed to see how the net uses its layers; `share` is that of a caller
-    whose batches are small.
+    `share` is that of a caller whose batches are small.
     """
 
     def __init__(self, twin: nn.Module, names: Iterable[str], x: Any, share: float = 1.0):

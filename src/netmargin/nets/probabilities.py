@@ -65,10 +65,7 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
 def doubt_signs(
     scores: Tensor, signs: Tensor, *, homogeneous: Callable[[], bool], settled: bool
 ) -> Doubt:
-    """Say of scores (n,) of a net with one output that none changes its sign, as `signs` (n,) do.
-
-    Raises OutputsError for log odds, unless that is `settled`; homogeneous nets have none.
-    """
+    """Say that no score (n,) of one output changes its sign; OutputsError where not `settled`."""
     low, high = scores.min().item(), scores.max().item()
     if bool((signs == signs[0]).all()) or not (0 <= low < high or low < high <= 0):
         return Doubt()

@@ -78,9 +78,7 @@ def take_output(outputs: Any, choice: Choice) -> tuple[Tensor, str]:
 
 
 def tensor_of_scores(outputs: Any, n: int | None = None) -> Tensor:
-    """The scores among what a forward pass on n inputs returned, as they are: a tensor, what is
-    called `logits`, or the only tensor of a row per sample. Raises OutputsError for several.
-    """
+    """The scores of a pass: a tensor, `logits`, or the only one of a row per sample."""
     found = _find_scores(outputs, n).tensor
     if not found.is_floating_point():
         raise ModelError(

@@ -53,10 +53,7 @@ are compared to about a per cent, and smaller gains would keep the search going.
 
 
 class ScaledScores(nn.Module):
-    """A net with scores divided by a number, and two classes (-f / 2, f / 2) for one output f.
-
-    judge : what bounds the rounding of the net's own scores, if anything does.
-    """
+    """A net with scores divided by a number; two classes (-f / 2, f / 2) for one output f."""
 
     def __init__(self, net: nn.Module, scale: float, judge: BoundedScores | None = None):
         super().__init__()

@@ -19,10 +19,7 @@ BoundedScores = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 def bound_margins(judge: BoundedScores, x: Tensor, y: Tensor) -> Tensor:
-    """Upper bounds of the smallest score gaps in exact arithmetic, (N,).
-
-    y : class indices, or signs for a net with one output.
-    """
+    """Upper bounds of the smallest score gaps in exact arithmetic, (N,); y are classes or signs."""
     with torch.no_grad():
         z, errors = judge(x)
         if z.shape[1] == 1:
@@ -36,9 +33,7 @@ def bound_margins(judge: BoundedScores, x: Tensor, y: Tensor) -> Tensor:
 def are_misclassified(
     judge: BoundedScores | None, chain: Chain | None, x: Tensor, y: Tensor, margins: Tensor
 ) -> Tensor:
-    """Which samples, of these smallest gaps, are misclassified by more than rounding; without a
-    judge, in float64. Undecided ones are judged in rational arithmetic where the chain is small.
-    """
+    """Which samples are wrong beyond rounding; small chains are judged in rational arithmetic."""
     wrong = margins <= 0
     if judge is None or not wrong.any():
         return wrong

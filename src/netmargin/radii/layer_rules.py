@@ -250,9 +250,7 @@ def _as_linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
 
 
 def calculate(name: str, args: list[Any], like: Tensor) -> Scaled:
-    """Add, subtract, multiply by or divide by constants values shaped like one sample, (1, ...);
-    None stands for these among the arguments.
-    """
+    """Add, subtract, multiply or divide values like (1, ...), None among `args`, by a constant."""
     first = len(args) == 2 and args[1] is None
     constant = next((a for a in args if a is not None), -1.0)
     constant = torch.as_tensor(constant, dtype=torch.float64, device=like.device).detach()

@@ -24,10 +24,7 @@ class Scaled(nn.Module):
 
 
 class Moved(nn.Module):
-    """The numbers of each sample in another shape, and where an index is given, in its order.
-
-    No number occurs twice.
-    """
+    """The numbers of each sample in another shape, and by an index in its order, each once."""
 
     def __init__(self, shape: Sequence[int], index: Tensor | None = None):
         super().__init__()
@@ -40,10 +37,7 @@ class Moved(nn.Module):
 
 
 class Branches(nn.Module):
-    """Chains of layers that begin at the same values, and are added or concatenated where they end.
-
-    joined : "add" or "cat", along the first dimension of samples.
-    """
+    """Chains that begin at the same values and are joined, by "add" or by "cat" along channels."""
 
     def __init__(self, joined: str, parts: list[nn.Sequential]):
         super().__init__()

@@ -76,11 +76,7 @@ def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
 
 
 def multiply_norms(norms: list[float], last: Tensor) -> Tensor:
-    """Bound the products of norms and what the last layer adds to them, of any size.
-
-    One that would vanish among float64 numbers is raised to one that does not: else a radius would
-    be infinite where it is not.
-    """
+    """Bound products of norms and a last layer's part; none that vanishes among floats is 0."""
     if 0.0 in norms:
         return torch.zeros_like(last)
     logarithm = last.log2() + sum(math.log2(value) for value in norms)
@@ -157,11 +153,7 @@ def norm(vectors: Tensor) -> Tensor:
 
 
 def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
-    """Compute the largest singular value of a chain of linear layers without their biases.
-
-    It is a map of inputs shaped like x. Where that is too large for a matrix, the norms of the
-    layers are bounded one by one.
-    """
+    """Bound the norm of a chain of linear layers on x, (1, ...), or the product of their norms."""
     inputs, outputs = x.numel(), run_layers(layers, x).numel()
     if min(inputs, outputs) <= _LARGEST_SIDE and inputs * outputs <= LARGEST_MATRIX:
         matrix = (
@@ -262,10 +254,7 @@ def _spread(value, dimensions: int = 2) -> tuple[int, ...]:
 
 
 def kink_constant(layer: nn.Module, x: Tensor) -> float:
-    """Bound the Lipschitz constant of a nonlinear layer on samples like x, (1, ...).
-
-    A max-pool counts each input once for every window that it lies in.
-    """
+    """Bound the Lipschitz constant of a nonlinear layer on samples like x, (1, ...)."""
     if isinstance(layer, Branches):
         of_parts = [_list_norms(stretches_of([*part]), x)[0] for part in layer.parts]
         ones = torch.ones(1, dtype=torch.float64, device="cpu")

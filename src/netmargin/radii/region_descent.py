@@ -151,10 +151,7 @@ class _Descent:
         return _Region(sample, signs, [self.gap, *kinks], no_rows, np.zeros(0))
 
     def _evaluate(self, regions: list[_Region], steps: np.ndarray) -> list[tuple[np.ndarray, ...]]:
-        """Compute z_1 .. z_{K+1} at samples plus steps by the linear map of each region.
-
-        Outside the region too, where their signs tell which of its sides are violated.
-        """
+        """z_1 .. z_{K+1} at samples plus steps by the linear map of each region, outside it too."""
         a = self.anchors[[r.sample for r in regions]] + steps
         values = []
         for k, (weight, bias) in enumerate(zip(self.chain.weights, self.chain.biases, strict=True)):

@@ -116,9 +116,7 @@ class _Search:
     def walk_to_rivals(
         self, rivals: Tensor, reach: Tensor, *, aside: bool
     ) -> tuple[Tensor, Tensor]:
-        """Walk to every rival, (N, R), from the sample or from aside: the distances at which each
-        wins, (N, R), infinite where it does not, and the nearest points, (N, ...).
-        """
+        """Walk to rivals (N, R): distances at which each wins, infinite for none; the nearest."""
         n, many = rivals.shape
         own = torch.arange(n, device=rivals.device)
         each = self.samples.part(own.repeat_interleave(many))
@@ -172,9 +170,7 @@ def _list_rivals(samples: Attacked, widest: float) -> tuple[Tensor, Tensor]:
 
 
 def _step_aside(net: nn.Module, x: Tensor, lengths: Tensor, random: torch.Generator) -> Tensor:
-    """Step away from x in directions that change the scores, each by random weights; in random
-    directions where there are two scores, as their changes lie on a line or nearly so.
-    """
+    """Step away from x in directions that change the scores by random weights, or random ones."""
     with torch.enable_grad():
         z = x.detach().requires_grad_()
         found = scores(net, z)
@@ -194,9 +190,7 @@ def _rescale(steps: Tensor, lengths: Tensor) -> Tensor:
 def _walk(
     samples: Attacked, rivals: Tensor, begin: Tensor, reach: Tensor, pace: tuple[int, float]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Walk down the gap to a rival, brought back to a sphere around x after every step: distances
-    of the nearest points where the rival wins, infinite for none, these points, and the last ones.
-    """
+    """Walk down the gap on a sphere: distances of the nearest hits, these, and the ends."""
     net, x, y, _ = samples
     best, nearest, z = torch.full_like(reach, torch.inf), x.clone(), begin
     steps, stride = pace

@@ -129,10 +129,7 @@ def read_chain(net: nn.Module, x: Tensor) -> Chain:
 
 
 def _settle(values: np.ndarray, errors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Take numbers below 2^-bits as 0, and as errors.
-
-    Raises ModelError for numbers above 2^bits, and for matrices without larger ones.
-    """
+    """Take numbers below 2^-bits as errors. ModelError for larger ones than 2^bits, or none."""
     size = np.abs(values)
     small, matrix = size < 2.0**-bits, values.ndim == 2
     if not (size <= 2.0**bits).all() or (matrix and size.any() and small.all()):

@@ -67,9 +67,7 @@ def bound_functionals(
 
 
 def _solve_for_ball(p: np.ndarray, values: np.ndarray, radius: float) -> np.ndarray:
-    """The multiplier mu of the ball for each row, (rows, 1): the one with |p/(mu - values)| =
-    radius, from the side of the largest value.
-    """
+    """The multiplier mu of each row, (rows, 1): |p/(mu - values)| = radius, mu above values."""
     top = values[:, -1:]
     length = np.sqrt((p * p).sum(1, keepdims=True))
     mu = top * (1 + 1e-9) + np.abs(p[:, -1:]) / radius + 1e-9 * length / radius + 1e-300

@@ -11,10 +11,7 @@ from .affine import Affine, apply_linear, move, start_stretch
 
 
 def fold_layers(layers: list[NamedLayer], x: Tensor) -> tuple[list[Affine], list[np.ndarray]]:
-    """Fold layers on samples like x, (N, ...): K + 1 affine stretches, and the slopes of K kinks.
-
-    Raises ModelError for branches and for layers that no rule is for.
-    """
+    """Fold layers on x, (N, ...): K + 1 affine stretches, and slopes of K kinks, or ModelError."""
     done, slopes, state = [], [], start_stretch(x[:1])
     for said, layer in layers:
         if isinstance(layer, KINKS):

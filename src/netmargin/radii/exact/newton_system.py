@@ -156,9 +156,7 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 
 
 def _find_step(matrix: np.ndarray, change: np.ndarray, *least: float) -> float:
-    """A step, at most 1 / STEP, that leaves a matrix positive definite, and positive numbers whose
-    least relative changes these are.
-    """
+    """A step, at most 1 / STEP, that leaves a matrix positive definite and numbers positive."""
     worst = min(least)
     step = min(1.0 / STEP, -1.0 / worst) if worst < 0 else 1.0 / STEP
     while step > _SHORTEST:

@@ -68,11 +68,7 @@ def bound_norm(matrix: np.ndarray) -> float:
 
 
 def bound_least_eigenvalue(matrix: np.ndarray) -> float:
-    """A lower bound of the least eigenvalue of a symmetric matrix, if that is well above 0.
-
-    Returns 0 where no bound is found: the matrix may be positive definite all the same. Its
-    diagonal should be near 1.
-    """
+    """A lower bound of the least eigenvalue, or 0; the diagonal should be near 1."""
     n = len(matrix)
     for shift in _SHIFTS:
         shifted = matrix.copy()
@@ -92,10 +88,7 @@ def bound_least_eigenvalue(matrix: np.ndarray) -> float:
 
 
 def bound_minimum(matrix: np.ndarray, linear: np.ndarray) -> float:
-    """A lower bound of the minimum of v'Sv/2 + q.v over all v, for a symmetric S and q.
-
-    It is exact up to rounding; -infinity where S cannot be proved to be positive definite.
-    """
+    """A lower bound of the minimum of v'Sv/2 + q.v; -infinity where S > 0 is not proved."""
     diagonal = np.diag(matrix)
     if not (np.isfinite(matrix).all() and np.isfinite(linear).all() and (diagonal > 0).all()):
         return -math.inf

@@ -135,8 +135,7 @@ class RadiusSearch:
     def _choose_radius(self, tol: float, nearer: int) -> float:
         """The next radius below a known input; `nearer` rounds in a row have found a nearer one.
 
-        A poor one would be followed by hundreds, each nearer by the share that is left out: after
-        two rounds the share doubles from round to round.
+        After two rounds the share doubles: a poor input would be followed by hundreds.
         """
         share = _SHARE_OF_TOL * tol
         radius = (1 - min(share * 2 ** max(nearer - 1, 0), 0.5)) * self.upper
@@ -144,11 +143,7 @@ class RadiusSearch:
         return min((1 - share) * self.upper, max(radius, between))
 
     def _prove_all(self, radius: float, exact: bool, is_over: Callable[[], bool]) -> bool:
-        """Prove a ball for every rival; returns whether that, or a nearer input, has come of it.
-
-        The whole ball comes first, of all rivals, then smaller balls, then trees, so that a time
-        limit leaves a bound for each rival.
-        """
+        """Prove a ball for all rivals, trees last; whether that, or a nearer input, came of it."""
         ball, waiting = enclose(self.compacted, self.anchor, radius), []
         # The nearest rivals first: they find misclassified inputs, if there are any.
         for j in sorted(self.rivals, key=lambda j: self.gaps[j]):

@@ -77,10 +77,7 @@ def _list_branches(ball: Ball, region: Region, k: int) -> tuple[Branch, Branch]:
 def _read_theta(
     multipliers: Multipliers, region: Region, k: int, last: np.ndarray | None
 ) -> np.ndarray:
-    """The multipliers of a layer, (5, n), with those that the inequality prescribes.
-
-    last : w for the last hidden layer, whose free units have e = -w; None for the others.
-    """
+    """The multipliers of a layer, (5, n), as prescribed; `last` is w for the last hidden layer."""
     theta = np.array(multipliers.theta[k], dtype=np.float64)
     free = region.signs[k] == 0
     theta[[1, 3, 4]] *= free
@@ -91,10 +88,7 @@ def _read_theta(
 
 
 class _Quadratic:
-    """P(v), gathered layer by layer from the first on, with the bounds of its rounding errors.
-
-    The variables v are u and the t of the free units of all hidden layers but the last.
-    """
+    """P(v), v being u and the free t of all hidden layers but the last, and its rounding."""
 
     def __init__(self, ball: Ball, region: Region, mu: float):
         self.ball, self.region, self.mu = ball, region, max(float(mu), 0.0)
@@ -155,10 +149,7 @@ class _Quadratic:
     def _make_outputs(
         self, k: int, y: _Affine, free: np.ndarray, branches: tuple[Branch, Branch]
     ) -> _Affine:
-        """The t of a layer: variables of their own where free, else affine in y.
-
-        Free units of the last layer have none: their w t has been cancelled, and counts as 0.
-        """
+        """The t of a layer: variables if free, 0 in the last one, else affine in y."""
         positive = self.region.signs[k] > 0
         slope = np.where(free, 0.0, np.where(positive, 1.0, self.ball.slopes[k]))
         offset = np.where(positive, branches[0].offset, branches[1].offset)

@@ -129,11 +129,7 @@ def write_functionals(
     units: np.ndarray = _NONE,
     reach: np.ndarray = _NONE,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Write y of every hidden layer, and t of the last one, as functionals of (1, v).
-
-    Variables are scaled: d by the radius, t of full units (layers, units) by their reach. Rows t of
-    other free units are 0.
-    """
+    """y of every hidden layer and t of the last one as functionals of (1, v), scaled by reach."""
     inputs = ball.weights[0].shape[1]
     t = np.zeros((inputs, 1 + inputs + len(units)))
     t[:, 1 : 1 + inputs] = np.eye(inputs) * ball.radius

@@ -11,11 +11,7 @@ _ROUNDINGS = 24
 
 
 class Branch(NamedTuple):
-    """A unit's output as an affine function of its input: t = slope y + offset on [low, high].
-
-    y and t are the changes of input and output from the anchor. The interval is empty where low is
-    above high.
-    """
+    """A unit's change t = slope y + offset on [low, high], empty where low is above high."""
 
     slope: np.ndarray | float
     offset: np.ndarray
@@ -45,10 +41,7 @@ def bound_reach(branch: Branch) -> tuple[np.ndarray, np.ndarray]:
 
 
 def minimize_on_branch(theta, branch: Branch) -> np.ndarray:
-    """A lower bound of the minimum of -psi on a branch, infinite where it is empty.
-
-    psi = g y + e t + al y^2/2 + be y t + de t^2/2, for theta = (g, e, al, be, de).
-    """
+    """A lower bound of the minimum of -psi, theta = (g, e, al, be, de), infinite if it is empty."""
     g, e, al, be, de = theta
     s, o, low, high = branch
     curvature = -(al + 2 * be * s + de * s * s)
