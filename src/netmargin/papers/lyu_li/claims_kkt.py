@@ -164,7 +164,7 @@ def _() -> Finding:
     ),
     tolerance=0.0,
     because=(
-        "epsilon and delta of Lemma C.8's multipliers, recomputed at the best of 120 recorded times"
+        "epsilon and delta of Lemma C.8's multipliers, recomputed at the best of 300 recorded times"
         " in the window, relative to those promised"
     ),
     trials=(2, 5),
@@ -175,7 +175,7 @@ def kkt_finite_time(
 ) -> Finding:
     net, L = Start.drawn(trial, power=1 + trial.number % 2), 2.0 + trial.number % 2
     # 300 recorded states between the start and the end: windows of the theorem span several.
-    flow = run_flow(net, -200, rtol=1e-6, levels=tuple(-np.geomspace(0.55, 199, 300)))
+    flow = run_flow(net, -200, rtol=1e-4, levels=tuple(-np.geomspace(0.55, 199, 300)))
     rows = []
     for weights in flow.states.values():
         net.load(weights)

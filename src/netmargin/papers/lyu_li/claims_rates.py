@@ -45,7 +45,8 @@ def rates(
             next(start.net.parameters()).copy_(1.2 * start.y * start.x / start.x.square().sum())
     else:
         start.move_near_optimum(trial, 0.1, loss)
-    flow = run_flow(start, -300.0, loss, rtol=1e-5)
+    # Exponents and bounds with room are the same to three digits at a hundredth of the accuracy.
+    flow = run_flow(start, -300.0, loss, rtol=1e-5 if alone else 1e-3)
     rows = [flow.rows[0], *flow.rows[1 :: max(len(flow.rows) // 200, 1)]]
     k = getattr(loss, "power", 1) * L  # f is about q^{k / L}
     gamma, depth = rows[0]["smoothed_margin"], np.array([-row["log_loss"] for row in rows[1:]])
