@@ -59,6 +59,31 @@ def test_rows_are_what_measure_finds(few, tmp_path):
     assert nm.History.load(tmp_path / "history.jsonl").rows == rows
 
 
+def test_held_out_data_are_watched_beside_training_data(few, tmp_path):
+    """Their rows are what `measure` finds, the run stays the same, and the page says what is best."""
+    heldout = nm.datasets.digits("test", limit=40)
+    loader = DataLoader(TensorDataset(*heldout), batch_size=8, shuffle=True)
+    plain, watched = make_net(), make_net()
+    train(plain, few, 3)
+    watch = nm.Watch(watched, few, loader, folder=tmp_path)
+    train(watched, few, 3, watch)
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), watched.parameters(), strict=True))  # fmt: skip
+    last, found = watch.history.rows[-1], nm.measure(watched, heldout)
+    assert last["heldout_accuracy"] == found.accuracy
+    assert last["heldout_log10_mean_loss"] == pytest.approx(found.log10_mean_loss, rel=1e-6)
+    rows = watch.history.rows
+    for end, said in ((0.0, "a checkpoint from there"), (-9.0, "right at the end")):
+        rows[-1]["heldout_log10_mean_loss"] = end
+        rows[1]["heldout_log10_mean_loss"] = -1.0
+        written = nm.page(watched, few, heldout, records=[watch.history], out=tmp_path / "a.html")
+        text = written.path.read_text()
+        assert said in text
+        assert ("a checkpoint from there" in text) == (end == 0.0)
+        assert "held-out right" in text
+    with pytest.raises(nm.DataError, match="only once"):
+        nm.Watch(watched, few, iter(loader))
+
+
 @pytest.mark.parametrize("kind", ["pair", "loader", "the loader of the run", "dict"])
 def test_a_run_is_the_same_with_and_without_a_watch(few, kind):
     """Weights, modes, gradients and what is drawn next."""

@@ -24,6 +24,8 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     ----------
     data : pair or iterable
         The samples to watch, as `Watch` takes them.
+    heldout : pair, iterable or None, default None
+        Validation data to watch beside them, as `Watch` takes them.
     every, unit : int and {"epoch", "step"}, default 1 and "epoch"
         Measure after every so many epochs, or steps of the optimizer.
     net : str or None, default None
@@ -49,6 +51,7 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     def __init__(
         self,
         data: Data,
+        heldout: Data | None = None,
         *,
         every: int = 1,
         unit: str = "epoch",
@@ -62,6 +65,7 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     ):
         require_base(_Callback, "Lightning")
         options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
+        options["heldout"] = heldout
         self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
         self.net = net
         self._saved: dict | None = None

@@ -31,6 +31,8 @@ class TransformersMarginCallback(MarginCallback, _Callback):
     data : pair, dict or iterable
         The samples to watch, as `Watch` takes them, such as a dict with `input_ids`,
         `attention_mask` and `labels`, or a DataLoader of such dicts.
+    heldout : pair, dict, iterable or None, default None
+        Validation data to watch beside them, such as the trainer's eval_dataset.
     folder : str, Path or None, default None
         Folder for history.jsonl and the final weights; `name` in the trainer's `output_dir` by
         default.
@@ -42,6 +44,7 @@ class TransformersMarginCallback(MarginCallback, _Callback):
         self,
         trainer: Any,
         data: Data,
+        heldout: Data | None = None,
         *,
         every: int = 1,
         unit: str = "epoch",
@@ -59,6 +62,7 @@ class TransformersMarginCallback(MarginCallback, _Callback):
                 " trainer.add_callback(TransformersMarginCallback(trainer, data))."
             )
         options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
+        options["heldout"] = heldout
         self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
         self.trainer = trainer
 

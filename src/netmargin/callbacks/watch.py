@@ -2,6 +2,7 @@
 
 import copy
 import math
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..losses import Loss, as_loss
 from ..margins import MarginReport, measure
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
-from ..nets.data import Choice, Data, batches, open_model_and_data, takes_data
+from ..nets.data import Choice, Data, batches, open_data, open_model_and_data, takes_data
 from ..nets.model import in_mode
 from ..nets.named_scores import settle_scores
 from ..nets.shared import alone, digest_of, is_first_process
@@ -27,6 +28,8 @@ from ..training.randomness import Randomness
 from ..training.run import analyse_and_warn
 from ..training.sample_margins import sample_margins
 
+HELDOUT = ("accuracy", "log10_mean_loss")
+"""Numbers of held-out samples that rows have, after "heldout_"."""
 _TOLD_BY = 4096
 """Numbers of a tensor by which its changes are seen: averages change all, and 110 million weights
 take longer to digest than a tenth of their samples to score on a GPU.
@@ -48,6 +51,9 @@ class Watch:
     data : pair or iterable
         The samples to watch, as `measure` takes them: (X, y), a dict with labels, or a DataLoader;
         some 10% of the training samples tell most. They are read every time.
+    heldout : pair, iterable or None, default None
+        Validation data to watch beside them: rows get `heldout_accuracy` and
+        `heldout_log10_mean_loss`, and pages say at which epoch they were best.
     folder : str, Path or None, default None
         Folder for history.jsonl, made where it is not there, and for the weights at the end;
         `netmargin page` reads both. Without one nothing is kept on disk.
@@ -102,6 +108,7 @@ class Watch:
         self,
         model: nn.Module,
         data: Data,
+        heldout: Data | None = None,
         *,
         folder: str | Path | None = None,
         every: int = 1,
@@ -111,7 +118,7 @@ class Watch:
         state: dict | None = None,
         scores: Choice | None = None,
     ):
-        self.model, self._data, self._loss = model, data, as_loss(loss)
+        self.model, self._data, self._heldout, self._loss = model, data, heldout, as_loss(loss)
         self.every = check_count("every", every)
         self._batch_size = check_count("batch_size", batch_size)
         self.folder = check_path("folder", folder, optional=True)
@@ -121,11 +128,13 @@ class Watch:
         self._structure: tuple = ()
         self._measured = b""
         self._warned = False
-        _require_whole_data(data)
+        given = [data] if heldout is None else [data, heldout]
+        for samples in given:
+            _require_whole_data(samples)
         if not is_first_process():
             return
-        self._randomness = Randomness(data, check_model(model))
-        with self._randomness.undisturbed():
+        self._randomness = [Randomness(samples, check_model(model)) for samples in given]
+        with self._undisturbed():
             self._open()
         margins = sample_margins(record_margins, self.folder, self._samples, "folder")
         self._file = HistoryFile(self.folder, margins) if self.folder else None
@@ -192,6 +201,13 @@ class Watch:
                 )
             return None
 
+    def _undisturbed(self) -> AbstractContextManager:
+        """Put all generators back after a block."""
+        stack = ExitStack()
+        for randomness in self._randomness:
+            stack.enter_context(randomness.undisturbed())
+        return stack
+
     def _digest(self) -> bytes:
         """A digest of the weights, of some numbers from all over each."""
         tensors = tensors_of(check_model(self.model)).values()
@@ -200,18 +216,17 @@ class Watch:
     def _record(self, *, epoch: float, step: int) -> dict:
         """Measure, and add the row to the history and its file. Raises what `measure` raises."""
         # Only the first process comes here: it must not wait for the others.
-        with alone(), self._randomness.undisturbed():
+        with alone(), self._undisturbed():
             if _describe_structure(self.model) != self._structure:
                 self._open()
-            self.report = report = measure(
-                settle_scores(self._net),
-                self._samples,
-                loss=self._loss,
-                batch_size=self._batch_size,
-                homogeneity=self._homogeneity,
-            )
-        self._measured = self._digest()
-        row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
+            net = settle_scores(self._net)
+            how = {"batch_size": self._batch_size, "homogeneity": self._homogeneity}
+            report = measure(net, self._samples, loss=self._loss, **how)
+            row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
+            if self._validation is not None:
+                held = measure(net, self._validation, loss=self._loss, heldout=True, **how)
+                row |= {f"heldout_{name}": getattr(held, name) for name in HELDOUT}
+        self.report, self._measured = report, self._digest()
         self.history.rows.append(row)
         if self._file:
             self._file.append(row, report.q)
@@ -220,6 +235,7 @@ class Watch:
     def _open(self) -> None:
         """Read model and data, and analyse the net on a first batch."""
         self._net, self._samples = open_model_and_data(self.model, self._data)
+        self._validation = None if self._heldout is None else open_data(self._heldout, self._net)
         with in_mode(self._net, training=False):
             x, _ = next(batches(self._samples, self._batch_size, self._net))
             self._homogeneity = analyse_and_warn(self._net, x)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .facts import Facts
-from .numbers import count, plain, plural, power_of_ten, significant
+from .numbers import count, percent, plain, plural, power_of_ten, significant
 from .payload import Certainty, Columns, Tag, Training
 
 _POINTS = 600
@@ -56,7 +56,7 @@ def write_training(facts: Facts) -> Training | None:
             "The normalized margin is a score, divided by the size of the weights: it is no"
             " distance, and does not compare nets of other width or depth. "
             * bool(name)
-            + "Whether held-out errors would still fall is not seen here.",
+            + _describe_heldout(facts, rows),
         ),
         rows=_select_rows(rows, name, separated),
         separated=separated,
@@ -107,6 +107,20 @@ def measure_trend(margins: list[float]) -> int | None:
     return int(last - first > doubt) - int(first - last > doubt)
 
 
+def _describe_heldout(facts: Facts, rows: list[dict]) -> str:
+    """Where held-out samples were best, and whether that is past."""
+    seen = [row for row in rows if row.get("heldout_log10_mean_loss") is not None]
+    if not seen:
+        return "Whether held-out errors would still fall is not seen here."
+    best, last = min(seen, key=lambda row: row["heldout_log10_mean_loss"]), seen[-1]
+    said = (
+        f"Of the held-out {facts.noun}s {percent(last['heldout_accuracy'], 1)} are right at the"
+        f" end; their loss was smallest at epoch {plain(best['epoch'])}, with"
+        f" {percent(best['heldout_accuracy'], 1)} right"
+    )
+    return f"{said}." if best is last else f"{said}: a checkpoint from there may serve better."
+
+
 def _describe_wrong(facts: Facts, last: dict, watched: str) -> str:
     """How many samples are still wrong."""
     n = _count_samples(last)
@@ -147,4 +161,7 @@ def _select_rows(rows: list[dict], name: str, separated: float | None) -> Column
         "log10_loss": [row["log10_mean_loss"] for row in kept],
         "margin": [row.get(name) if name else None for row in kept],
         "right": [100 * row["accuracy"] for row in kept],
+        "heldout": [
+            None if (held := row.get("heldout_accuracy")) is None else 100 * held for row in kept
+        ],
     }

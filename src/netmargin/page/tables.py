@@ -83,14 +83,17 @@ def _write_change(nets: tuple[Radii, ...], largest: float) -> Table:
 def _write_training(training: Training) -> Table:
     """Epoch, loss, share of right samples, and the normalized margin where there is one."""
     rows = training.rows
-    columns = [rows[name] for name in ("epoch", "log10_loss", "right", "margin")]
+    columns = [rows[name] for name in ("epoch", "log10_loss", "right", "heldout", "margin")]
+    held = any(share is not None for share in rows["heldout"])
     lines = []
-    for epoch, loss, right, margin in _thin(list(zip(*columns, strict=True))):
-        shown = "–" if margin is None else significant(margin)
-        known = (shown,) if training.margin_name else ()
-        lines.append((count(epoch), power_of_ten(loss), percent(right / 100, 1), *known))
-    heads = ("epoch", "loss", "right", *["normalized margin"] * bool(training.margin_name))
-    return _table(heads, lines)
+    for epoch, loss, right, share, margin in _thin(list(zip(*columns, strict=True))):
+        line = [count(epoch), power_of_ten(loss), percent(right / 100, 1)]
+        line += ["–" if share is None else percent(share / 100, 1)] * held
+        line += ["–" if margin is None else significant(margin)] * bool(training.margin_name)
+        lines.append(tuple(line))
+    heads = ["epoch", "loss", "right", *["held-out right"] * held]
+    heads += ["normalized margin"] * bool(training.margin_name)
+    return _table(tuple(heads), lines)
 
 
 def _thin(rows: list) -> list:
