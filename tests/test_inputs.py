@@ -383,6 +383,25 @@ def test_labels_that_are_text_name_the_classes():
             nm.measure(net, data, **options)
 
 
+class Odd(torch.utils.data.Dataset):
+    """Ten samples, of which one is odd."""
+
+    def __init__(self, odd):
+        self.odd = odd
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return self.odd if index == 7 else (torch.zeros(4), index % 2)
+
+
+@pytest.mark.parametrize("odd", [None, (torch.zeros(3), 1), (torch.zeros(4), None), (object(), 0)])
+def test_samples_that_make_no_batch_are_said_with_a_way_out(odd):
+    with pytest.raises(nm.DataError, match="cannot be put into one batch.*collate_fn"):
+        nm.measure(nn.Linear(4, 2), Odd(odd))
+
+
 def test_inputs_by_name_are_refused_by_name():
     for data, message in (
         (NAMED | {"idx": torch.arange(N), "labels": TOKEN_LABELS}, "no place for idx"),

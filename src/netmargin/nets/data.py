@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
 from ..core.arguments import check_count
 from ..core.saved_records import Record
@@ -156,7 +156,7 @@ def open_data(
     if isinstance(data, torch.utils.data.Dataset) and not isinstance(
         data, torch.utils.data.IterableDataset
     ):
-        return DataLoader(data, _SAMPLES_AT_ONCE)
+        return DataLoader(data, _SAMPLES_AT_ONCE, collate_fn=_stack)
     if not isinstance(data, Iterable):
         raise DataError(f"The data are of type {type(data).__name__}. {STREAM_HINT}")
     return data if shuffled else in_order(data)
@@ -263,6 +263,19 @@ def _is_pair(items: Sequence) -> bool:
     return not (isinstance(first, (tuple, list)) and len(first) == 2) or not (
         isinstance(first[0], Mapping) or all(hasattr(part, "shape") for part in first)
     )
+
+
+def _stack(samples: list) -> Any:
+    """Samples of a data set as one batch. Raises DataError where they are no tensors of a shape."""
+    try:
+        return default_collate(samples)
+    except (TypeError, RuntimeError) as error:
+        holds = "None" if any(part is None for part in samples) else type(samples[0]).__name__
+        raise DataError(
+            f"The samples of the data set ({holds}) cannot be put into one batch: {error}. Let it"
+            " yield (tensor of one shape, label), by a transform, leave out others, Subset(dataset,"
+            " rows), or give DataLoader(dataset, collate_fn=...)."
+        ) from error
 
 
 def _are_samples(items: Any) -> bool:
