@@ -39,5 +39,5 @@ FIGURE = make_curves(
         "after the data are fitted the normalized margin keeps rising: slowly with a constant"
         " rate, many times faster with the loss-based rate, whose loss falls exponentially"
     ),
-    minutes={"smoke": 0.15, "laptop": 6.0, "deep": 140.0, "paper": 143_000.0},
+    minutes={"smoke": 0.15, "laptop": 8.0, "deep": 115.0, "paper": 143_000.0},
 )
