@@ -398,6 +398,23 @@ def test_several_nets_are_compared_and_only_real_differences_are_said():
     assert same.change is same.support is same.training is None
 
 
+def test_samples_to_which_nets_give_different_answers_are_marked_and_shown():
+    net, (data, (X, y)) = digits_net()[0], digits_data()
+    nets = {"150": net, "same": net, "3": digits_net(3)[0]}
+    page = make_page(facts_of(nets, data, (X, y)))
+    own, other = predict(net, X), predict(nets["3"], X)
+    columns = page.splits[0].columns
+    expected = [None if a == b else b for a, b in zip(own.tolist(), other.tolist(), strict=True)]
+    assert columns["o"] == expected
+    differ = [row for row, answer in enumerate(expected) if answer is not None]
+    assert all(columns["image"][row] is not None for row in differ)
+    text = render(page)
+    assert "give different answers" in text
+    assert 'value="other"' in text
+    alike = render(make_page(facts_of({"a": net, "b": net}, data, (X, y))))
+    assert "give different answers" not in alike
+
+
 def test_a_net_is_not_called_better_for_what_calibration_can_make():
     net, (data, heldout) = digits_net()[0], digits_data()
     nets = {"150": net, "flat": nn.Sequential(net, nn.Softsign())}  # the same answers

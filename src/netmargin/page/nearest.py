@@ -64,9 +64,15 @@ def make_splits(facts: Facts) -> tuple[tuple[Split, ...], Images | None, dict[st
         if split.key == "training" and facts.label_errors is not None:
             doubtful = facts.label_errors.order[:SHOWN]
             linked = doubtful if linked is None else torch.cat([doubtful, linked])
+        elsewhere = _answer_elsewhere(facts, split)
+        if elsewhere is not None:
+            differ = torch.nonzero(elsewhere >= 0)[:, 0]
+            linked = differ if linked is None else torch.cat([differ, linked])
         chosen = choose_shown(split, weights, linked)
         shown[split.key] = len(chosen)
         columns = _make_columns(facts, split, weights)
+        if elsewhere is not None:
+            columns["o"] = [None if answer < 0 else answer for answer in elsewhere.tolist()]
         if facts.noun in ("image", "signal"):
             X = split.X[chosen]
             drawn = draw_curves(X) if facts.noun == "signal" else as_images(X)
@@ -113,6 +119,21 @@ def _make_columns(facts: Facts, split: Measured, weights: Tensor | None) -> Colu
         if found.count:  # else nothing can be told of single ones
             columns["e"] = found.wrong.tolist()
     return columns
+
+
+def _answer_elsewhere(facts: Facts, split: Measured) -> Tensor | None:
+    """The answer of the first other net that gives another one, -1 where all agree, (N,)."""
+    if facts.comparison is None:
+        return None
+    first = split is facts.splits[0]
+    reports = facts.comparison.reports if first else facts.comparison.training
+    found = torch.full((split.n,), -1, device="cpu")
+    for report in reports[:0:-1]:
+        if report.n != split.n:  # of a record about other samples
+            return None
+        answers = report.answers
+        found = torch.where(answers == split.answers, found, answers)
+    return found if bool((found >= 0).any()) else None
 
 
 def _spread(values, rows: Tensor, n: int) -> list:

@@ -64,11 +64,12 @@ class Split:
     """The samples of one side of the switch; `key` is "heldout" or "training", which data alone
     are as well: their title is "".
 
-    Columns are, of each sample, `y` label, `p` answer of the net, `r` rival (all numbers of
-    classes), `d` distance (negative where it is wrong), `q` score margin. Where there are such,
-    `lower` and `upper` (radii), `w` (share of all weight; 0 for no support vector), `s`, `f` and
-    `e` (suggested label, its score, the probability that the given one is wrong), `image` (number
-    of the cell in the sprites) and `text`, each None for samples without.
+    Columns are, of each sample, `y` label, `p` answer of the net, `r` rival, `o` answer of another
+    net where it differs (all numbers of classes), `d` distance (negative where it is wrong), `q`
+    score margin. Where there are such, `lower` and `upper` (radii), `w` (share of all weight; 0 for
+    no support vector), `s`, `f` and `e` (suggested label, its score, the probability that the given
+    one is wrong), `image` (number of the cell in the sprites) and `text`, each None for samples
+    without.
     """
 
     key: str

@@ -52,11 +52,12 @@ function describeFilters() {
 /** The rows that the filters leave, in order. */
 function chooseRows() {
   const { show, rival, from, to } = state;
-  const { y, p, r, d, w, lower, upper } = shown().columns;
+  const { y, p, r, o, d, w, lower, upper } = shown().columns;
   const isShown = {
     all: () => true,
     wrong: (i) => y[i] !== p[i],
     right: (i) => y[i] === p[i],
+    other: (i) => o?.[i] != null,
     weight: (i) => w?.[i] > 0,
     radii: (i) => (lower?.[i] ?? upper?.[i]) != null,
   }[show];

@@ -5,6 +5,7 @@ const TABLE = [
   ["row", "#", String],
   ["y", "label", className],
   ["p", "answer", className, "Measured"],
+  ["o", "another net answers", className, "Measured"],
   ["r", "rival", className, SURE],
   ["q", "score margin", writeNumber, "Measured"],
   // Without distances the score margin stands for them.
