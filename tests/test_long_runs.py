@@ -1,43 +1,74 @@
-"""The committed records of runs of hours: they belong to today's figures and bear them out."""
+"""Runs of minutes: `make test-slow`."""
 
-import json
-from pathlib import Path
+import itertools
+import math
+import os
 
 import pytest
 
-from netmargin.papers import SCALES
-from netmargin.papers.gallery.figure import figure
+import netmargin as nm
+from netmargin.cli import main
+from netmargin.datasets.selection import FOLDER_VARIABLE
 
-DOCS = Path(__file__).parents[1] / "docs"
-RECORDS = [json.loads(file.read_text()) for file in sorted(DOCS.glob("long-runs/*.json"))]
-CASES = [(id, record) for record in RECORDS for id in record["figures"]]
-
-
-@pytest.mark.parametrize(("id", "record"), CASES, ids=[f"{id}-{r['scale']}" for id, r in CASES])
-def test_the_record_of_a_figure(id, record):
-    known, scale = figure(id), record["scale"]
-    settings = known.scales[scale]
-    assert scale not in SCALES
-    assert record["settings"] == settings
-    runs = known.runs(settings)
-    rows = [row for run in runs for row in record["rows"] if run.items() <= row.items()]
-    assert len(rows) == len(runs)
-    pages = (DOCS / "gallery.md").read_text() + (DOCS / "long-runs.md").read_text()
-    for check in known.check(settings, rows):
-        assert check.holds, check.sentence
-        assert check.sentence in pages
-    assert len(known.draw(settings, rows).axes) > 0
+pytestmark = pytest.mark.slow
+needs_data = pytest.mark.skipif(
+    not os.environ.get(FOLDER_VARIABLE), reason=f"{FOLDER_VARIABLE} is not set: MNIST is not here"
+)
 
 
-def test_the_last_level_of_the_paper_is_reached():
-    deep = next(record for record in RECORDS if record["scale"] == "deep")
-    row = next(row for row in deep["rows"] if row["rate"] == "loss-based")
-    assert [look["level"] for look in row["looks"] if look["level"]] == [
-        -10,
-        -15,
-        -20,
-        -120,
-        -881.5,
+def margins_rise_after_separation(folder) -> nm.History:
+    history = nm.History.load(folder / "history.jsonl")
+    separated = [row for row in history.rows if row["smoothed_margin"] > 0]
+    for name in (
+        "normalized_margin",
+        "layer_normalized_margin",
+        "smoothed_margin",
+        "layer_smoothed_margin",
+    ):
+        values = [row[name] for row in separated]
+        assert all(math.isfinite(v) for v in values)
+        quarters = [values[len(values) * i // 4] for i in range(4)] + [values[-1]]
+        assert quarters == sorted(quarters)
+    losses = history.column("log10_mean_loss")
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses))
+    return history
+
+
+@pytest.mark.nightly
+def test_digits_to_1e_minus_120(tmp_path):
+    """400 of them, which take a quarter of the time of all."""
+    command = ["train", "digits-mlp", "--limit", "400", "--until-log10-loss", "-120"]
+    assert main([*command, "--out", str(tmp_path)]) == 0
+    assert margins_rise_after_separation(tmp_path).rows[-1]["log10_mean_loss"] < -120
+
+
+@needs_data
+@pytest.mark.nightly
+@pytest.mark.parametrize("bias", ["first", "all"])
+def test_mnist_cnn_to_1e_minus_30(tmp_path, bias):
+    command = [
+        "train",
+        "mnist-cnn-small",
+        "--limit",
+        "1000",
+        "--until-log10-loss",
+        "-30",
+        "--bias",
+        bias,
+        "--out",
+        str(tmp_path),
     ]
-    assert row["log10_loss"] <= -881.5
-    assert row["curve"]["log10_loss"][-1] <= -881.5
+    assert main(command) == 0
+    assert margins_rise_after_separation(tmp_path).rows[-1]["log10_mean_loss"] < -30
+
+
+@pytest.mark.nightly
+@needs_data
+def test_the_papers_cnn_lowers_the_loss_in_every_accepted_epoch(tmp_path):
+    assert (
+        main(["train", "mnist-cnn", "--limit", "2000", "--epochs", "20", "--out", str(tmp_path)])
+        == 0
+    )
+    losses = nm.History.load(tmp_path / "history.jsonl").column("log10_mean_loss")
+    assert len(losses) == 21
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses))
