@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...core.matrices import SolverData, as_array, binary_data
+from ...core.matrices import as_array, binary_data, evaluation_inputs
 from ...errors import DataError
 from ...solvers import KernelSolution, kernel_max_margin
 
@@ -17,12 +17,25 @@ def tangent_max_margin(
     2020, Section 7 and Figure 3; Lyu and Li 2019, Section 5.
     """
     data, w = binary_data(X, y, bias=bias), _read_neurons(positions)
-    z, slope = _activate(w, data, power)
-    slope = slope * w[:, -1]
-    products = (slope @ slope.T) * (data.Z @ data.Z.T)
+    return kernel_max_margin(_tangent_kernel(w, data.Z, data.Z, power), data.y, tol=tol)
+
+
+def tangent_values(
+    solution: KernelSolution, positions, X, others, *, bias: bool = True, power: int = 1
+) -> np.ndarray:
+    """Values (N,) at `others` (N, d) of the function that `tangent_max_margin` found on X."""
+    w = _read_neurons(positions)
+    Z, samples = (evaluation_inputs(x, w.shape[1] - 1, bias=bias) for x in (others, X))
+    return solution.decision_function(_tangent_kernel(w, Z, samples, power))
+
+
+def _tangent_kernel(w: np.ndarray, Z: np.ndarray, others: np.ndarray, power: int) -> np.ndarray:
+    """The mean over neurons of products of gradients in what moves, (N, n)."""
+    (z, slope), (z_, slope_) = _activate(w, Z, power), _activate(w, others, power)
+    products = (slope * w[:, -1] ** 2) @ slope_.T * (Z @ others.T)
     if power == 1:
-        products += z @ z.T
-    return kernel_max_margin(products / len(w), data.y, tol=tol)
+        products += z @ z_.T
+    return products / len(w)
 
 
 def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1) -> float:
@@ -40,14 +53,14 @@ def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1)
         raise DataError(
             "No neuron has moved, so there is no direction to measure. Take a later snapshot."
         )
-    z, slope = _activate(w, data, power)
+    z, slope = _activate(w, data.Z, power)
     outputs = (slope * (data.Z @ delta[:, :-1].T)) @ w[:, -1] + z**power @ delta[:, -1]
     return float((data.y * outputs).min()) / (len(w) * float(size))
 
 
-def _activate(w: np.ndarray, data: SolverData, power: int) -> tuple[np.ndarray, np.ndarray]:
+def _activate(w: np.ndarray, Z: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
     """relu(a . x~) and the slope of its power, (n, m)."""
-    z = np.maximum(data.Z @ w[:, :-1].T, 0.0)
+    z = np.maximum(Z @ w[:, :-1].T, 0.0)
     return z, 1.0 * (z > 0) if power == 1 else 2 * z
 
 

@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from ...bounds import interclass_bound
+from ...kernels import arc_cosine
 from ...solvers import ReLUMeasure, f1_max_margin, f2_max_margin
 from ...twolayer import slackness, train_both_layers
 from ..ledger.claim import claim
 from ..ledger.directions import best_margins
 from ..ledger.draws import draw_blobs, draw_points, draw_signed
 from ..ledger.regression import slope
+from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._instances import PAPER, Intervals
 
@@ -220,3 +223,38 @@ def _() -> Finding:
     mean = np.sum(np.abs(signs) * binom.pmf(np.arange(n + 1), n, 0.5))
     found, bound = math.sqrt(R**2 + 1) / 2 * mean / n, 1 / math.sqrt(n)
     return Finding.of(found - bound, f"n = 100, all x_i = 3: {found:.4f} against {bound:.4f}")
+
+
+@claim(
+    "chizat-bach/interclass-bound",
+    "the max-margin classifier of F_1 errs on at most C / sqrt n (R / Delta_r)^{(r + 3) / (2 -"
+    " epsilon)} + sqrt(log B / n) + sqrt(log(1 / delta) / 2n) of new samples, and so does that of"
+    " F_2 for r = d",
+    source=f"{PAPER}, Theorems 8 and 21, with Delta_r of the samples at least that of all",
+    hypotheses=(
+        "3 to 6 intervals of the line, alone or with two coordinates of noise, r = 1; 12 to 48"
+        " samples, C = .02 (it is not given; the other terms alone hold here), epsilon = 1/7, delta"
+        " = .05; errors on 4,000 new samples"
+    ),
+    tolerance=0.0,
+    because="the bound may fail with probability .05, which it is too loose to do",
+    trials=(3, 30),
+)
+def interclass_errors(trial: Trial, *, share: float = 1.0) -> Finding:
+    random, n, noise = trial.random, 12 * 2 ** (trial.number % 3), 2 * (trial.number % 2)
+    population = Intervals.drawn(random, 3 + trial.number % 4)
+    X, y = population.draw(n + 4000, [trial.number])
+    X = np.hstack([X, random.uniform(-0.5, 0.5, (len(X), noise))])
+    (X, T), (y, t) = np.split(X, [n]), np.split(y, [n])
+    options = {"constant": 0.02, "epsilon": 1 / 7, "radius": math.sqrt(1 + noise / 4)}
+    options["distance"] = float((population.ends[1:, 0] - population.ends[:-1, 1]).min())
+    bounds = np.array([interclass_bound(n, r=r, **options).value for r in (1, 1 + noise)])
+    values = (
+        f1_max_margin(X, y, time_limit=10).decision_function(T),
+        f2_max_margin(X, y).decision_function(arc_cosine(T, X)),
+    )
+    errors = np.array([(t * f <= 0).mean() for f in values])
+    room = float((bounds / np.maximum(errors, 1 / MOST)).min(initial=MOST))
+    shown = "errors {:.3f} and {:.3f}, at most {:.3f} and {:.3f}".format(*errors, *bounds)
+    setting = f"{len(population.ends)} intervals, {n} samples, {noise} coordinates of noise"
+    return Finding.of(errors - share * bounds, setting, shown, share=room)
