@@ -49,13 +49,21 @@ def perturbation_schedule(
     )
 
 
+def bound_slopes(bounds: Regularity) -> tuple[float, float, float]:
+    """Bounds on the sphere: of every gradient of Phi_i, of L' along it (c_2), of |L'| (B_L)."""
+    # A 2-homogeneous function with values up to B on the sphere has a radial slope up to 2 B there.
+    slope = math.hypot(bounds.M_Phi, 2 * bounds.B_Phi)
+    c_2 = math.sqrt(bounds.k) * bounds.M_R * bounds.M_Phi + bounds.M_V
+    return slope, c_2, bounds.M_R * bounds.B_Phi + bounds.B_V
+
+
 def largest_step(bounds: Regularity, sigma: float, moment: float) -> float:
     """An eta for which L falls by eta E|v|^2 / 2 at least, but for new mass, while W^2 <= moment.
 
     With H, S and G, bounds of the Hessian of L', of |v| and of the derivative of Phi on the sphere,
     (1 - eta sigma) (1 - eta H / 2) - C_R G^2 (1 + eta S)^2 eta W^2 >= 1/2.
     """
-    _, c_2, largest = _bound_slopes(bounds)
+    _, c_2, largest = bound_slopes(bounds)
     H = math.sqrt(bounds.k) * bounds.M_R * bounds.C_Phi + bounds.C_V
     G2 = bounds.k * bounds.M_Phi**2 + 4 * bounds.B_Phi**2
     # eta S <= 1/4, which multiplies the last term by 25/16 at most.
@@ -66,16 +74,8 @@ def largest_step(bounds: Regularity, sigma: float, moment: float) -> float:
 
 def bound_growth(bounds: Regularity, share: float, moment: float) -> float:
     """The bound B of dL/dt <= B sigma (W^2 + 1) with a share eta sigma of new mass in a step."""
-    _, _, largest = _bound_slopes(bounds)
+    _, _, largest = bound_slopes(bounds)
     return largest + share * bounds.C_R * bounds.B_Phi**2 * (moment + 1)
-
-
-def _bound_slopes(bounds: Regularity) -> tuple[float, float, float]:
-    """Bounds on the sphere: of every gradient of Phi_i, of L' along it (c_2), of |L'| (B_L)."""
-    # A 2-homogeneous function with values up to B on the sphere has a radial slope up to 2 B there.
-    slope = math.hypot(bounds.M_Phi, 2 * bounds.B_Phi)
-    c_2 = math.sqrt(bounds.k) * bounds.M_R * bounds.M_Phi + bounds.M_V
-    return slope, c_2, bounds.M_R * bounds.B_Phi + bounds.B_V
 
 
 def _follow_proof(
@@ -88,7 +88,7 @@ def _follow_proof(
     if sigma >= tau / 2:
         return None
     rate = largest_step(bounds, sigma, moment) if discrete else 0.0
-    slope, c_2, _ = _bound_slopes(bounds)
+    slope, c_2, _ = bound_slopes(bounds)
     largest = bound_growth(bounds, rate * sigma, moment)
     c_1 = max(
         bounds.k * bounds.C_R * bounds.B_Phi**2,
