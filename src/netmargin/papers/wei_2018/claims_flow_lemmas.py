@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -86,12 +87,16 @@ class _Run:
 
 
 def _follow(
-    problem: Functional, start: np.ndarray, sphere: Tensor, times: np.ndarray, **options
+    problem: Functional,
+    start: np.ndarray,
+    sphere: Tensor,
+    times: np.ndarray,
+    rate: float,
+    **options: Any,
 ) -> _Run:
     """Follow the flow without a budget from one neuron, and record it at these times."""
     random = torch.Generator().manual_seed(0)
-    rules = {"every": 200, "fresh": 16, "budget": 10**6, "random": random} | options
-    rate = rules.pop("rate")
+    rules: dict[str, Any] = {"every": 200, "fresh": 16, "budget": 10**6, "random": random} | options
     dynamics, now, rows = Dynamics(problem, **rules), read_particles(start[None], None), []
     for k, time in enumerate(times):
         if k:
@@ -137,7 +142,7 @@ def _draw_sphere(random: np.random.Generator, X: np.ndarray, marked) -> tuple[Te
     ),
     tolerance=1e-6,
     because="rounding; L' is looked at on a grid of 356 points, and where the optimum has neurons",
-    trials=(2, 24),
+    trials=(2, 16),
     ascent=4,
 )
 def lemmas(
@@ -156,7 +161,7 @@ def lemmas(
     angles = random.uniform(0, 2 * math.pi) + np.arange(n) + 0.5
     X = random.uniform(0.8, 1.2, (n, 1)) * np.column_stack([np.cos(angles), np.sin(angles)])
     y, price = 1 - 2 * (np.arange(n) % 2), 0.2 / n
-    options = {"regularization": price, "bias": False}
+    options: dict[str, Any] = {"regularization": price, "bias": False}
     problem = regularized_logistic(X, y, power=2, **options)
     best = f1_logistic(X, y, power=2, **options)
     known = problem.regularity
