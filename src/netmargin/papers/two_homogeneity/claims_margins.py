@@ -215,13 +215,14 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
     " psi(q) + c_1 ln n + c_2 (where psi >= 0 for the logistic loss), mean"
     " loss <= exp(-min q), mean |l'| <= -l'(psi) <= min(1, e n^2 mean |l'|) (the 1 where psi >= 0"
     " for the exponential loss); min over the simplex of D(p, v) = ln 1/|v| + |v| - 1; D(r, q) >="
-    " (|r|/2) KL + [|q| >= 2 |r|] |q| / 8, KL >= |r~ - q~|^2 / 2",
+    " (|r|/2) KL + [|q| >= |r|] (|r|/2) (sqrt(|r|/|q|) - sqrt(|q|/|r|))^2 >= (|r|/2) KL + [|q| >= 2"
+    " |r|] |q| / 8, KL >= |r~ - q~|^2 / 2",
     source=f"{PAPER}, Lemmas A.1 (1 to 5) and A.2, A.1 (2) and A.2 (1) corrected",
     hypotheses="exponential and logistic loss; random margins and measures",
     tolerance=1e-11,
     because="rounding, relative",
     trials=(4, 45),
-    sharpen={"samples": -1, "eighth": 1, "twice": -1},
+    sharpen={"samples": -1, "eighth": 1, "twice": -1, "half": 1},
 )
 def kl_facts(
     trial: Trial,
@@ -230,6 +231,7 @@ def kl_facts(
     attained: float = 0.0,
     eighth: float = 1 / 8,
     twice: float = 2.0,
+    half: float = 1 / 2,
 ) -> Finding:
     random, n, B = trial.random, 1 + trial.number % 9, 256
     q = random.normal(size=(B, n)) * 10 ** random.uniform(-1, 1.5, (B, 1))
@@ -261,13 +263,17 @@ def kl_facts(
         for _ in range(2)
     )
     s[: B // 8] = r[: B // 8] * random.uniform(2, 5, (B // 8, 1))
+    # Nearly the same mass, where both sides of the first inequality of A.2 (2) bend alike.
+    s[B // 8 : B // 4] = r[B // 8 : B // 4] * (1 + 10 ** random.uniform(-3, 0, (B // 8, 1)))
     p = random.dirichlet(np.ones(n), B)
     least = -np.log(s.sum(1)) + s.sum(1) - 1 + attained
     a, b = r.sum(1), s.sum(1)
     kl = (xlogy(r, r / s).sum(1) - a * np.log(a / b)) / a
+    roots = (b >= a) * half * a * (np.sqrt(a / b) - np.sqrt(b / a)) ** 2
     violations += [
         np.abs(kl_divergence(s / b[:, None], s) - least) / (1 + b),
         (least - kl_divergence(p, s)) / (1 + b),
+        (a / 2 * kl + roots - kl_divergence(r, s)) / (a + b),
         (a / 2 * kl + (b >= 2 * a) * eighth * b - kl_divergence(r, s)) / (a + b),
         np.abs(r / a[:, None] - s / b[:, None]).sum(1) ** 2 / 2 - kl,
     ]
