@@ -181,6 +181,7 @@ BROKEN = [
     ("two-homogeneity/early-margin", {"guarantee": 64.0}, [0, 1]),
     ("two-homogeneity/early-margin", {"power": 1.2}, [3]),
     ("two-homogeneity/late-margin", {"share": 2.0}, [0]),
+    ("two-homogeneity/late-margin", {"reach": 1e-5}, [3]),
     ("two-homogeneity/feature-drift", {"factor": 0.1}, [0]),
     ("two-homogeneity/subsampling", {"tau_factor": 50.0}, range(3)),
     ("two-homogeneity/subsampling", {"quarter": 1.01}, range(3)),

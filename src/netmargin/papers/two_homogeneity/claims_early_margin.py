@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
+from scipy.special import logsumexp, softmax
 
 from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
@@ -16,7 +18,6 @@ from ._instances import (
     PAPER,
     MovingFeatures,
     draw_moving_features,
-    kl_divergence,
     run_mirror_flow,
 )
 from ._measures import least_divergence
@@ -119,15 +120,17 @@ def _() -> Finding:
     " hence y h / (|a|^2 + |b|^2) >= gamma / 32 with the margin gamma that features keep",
     source=f"{PAPER}, Lemma A.4 and Theorem 3.1, second part",
     hypotheses=(
-        "min_i <pbar, z_i(s)> >= gamma until t; 4 n KL / gamma <= 2.4, so that t is at most 6e4:"
-        " u(0) near pbar, features some of which harm every sample or one, frozen or moving"
+        "min_i <pbar, z_i(s)> >= gamma until t; 4 n KL / gamma <= 2.2, so that t is at most 24,000;"
+        " features some of which harm every sample or one, frozen or moving; u(0) off pbar at"
+        " random or, in two trials of three, against one sample, which then often begins below what"
+        " is promised"
     ),
     tolerance=1e-7,
     because="error of the integrator",
     trials=(3, 45),
     ascent=10,
 )
-def late(trial: Trial, *, share: float = 1 / 16) -> Finding:
+def late(trial: Trial, *, share: float = 1 / 16, reach: float = 1.0) -> Finding:
     random, n = trial.random, 1 + trial.number // 3 % 4
     kind = ("frozen", "normalized ReLU", "transformer")[trial.number % 3]
     if kind == "frozen":
@@ -140,23 +143,24 @@ def late(trial: Trial, *, share: float = 1 / 16) -> Finding:
     _, most, _ = matrix_game(Z)
     if most <= 0.05:
         return Finding.of([], "features that do not separate the samples")
-    p = least_divergence(Z, np.full(6, 1 / 6), random.uniform(0.4, 0.9) * most)
-    # The divergence is about half of the squares of what turns p into u(0).
-    exponent = random.uniform(0.5, 2.2)
-    noise = random.normal(size=6) * math.sqrt(2 * exponent * (Z @ p).min() / (4 * n))
-    u0 = p * np.exp(noise) / (p * np.exp(noise)).sum()
-    divergence = 4 * n * float(kl_divergence(p, u0))
-    doubly = divergence / (Z @ p).min()
-    if doubly > 2.2:
-        return Finding.of([], "a time that is out of reach")
-    t = math.e + math.exp(math.exp(1.05 * doubly))  # features may lose a little of their margin
+    # Most u(0) are tilted against one sample, which margins far below the best let go below 0.
+    against = random.random() < 0.7
+    low, high, room = (0.05, 0.3, 2.0) if against else (0.4, 0.9, 0.5)
+    p = least_divergence(Z, np.full(6, 1 / 6), random.uniform(low, high) * most)
+    least, doubly = float((Z @ p).min()), random.uniform(room, 2.2)
+    tilt = -Z[(Z @ p).argmin()] if against else random.normal(size=6)
+    divergence = lambda by: logsumexp(by * tilt, b=p) - by * (p @ tilt)  # noqa: E731
+    off = lambda by: 4 * n * divergence(by) - doubly * least  # noqa: E731
+    u0 = softmax(np.log(p) + brentq(off, 0, 1e4) * tilt)
+    # The features may lose a little of their margin.
+    t = reach * (math.e + math.exp(math.exp(1.05 * doubly)))
     run = run_mirror_flow(z, u0, np.linspace(0, t, 81)[1:], p)
     zs, u = run["z"] if "z" in run else Z[None], run["u"][-1]
-    gamma = float(min((zs @ p).min(), (Z @ p).min()))
-    if gamma <= 0 or 1.05 * doubly < divergence / gamma:
+    gamma = min((zs @ p).min(), least)
+    if gamma <= 0 or 1.05 * gamma < least:
         return Finding.of([], "features that lose their margin")
     margin = float((zs[-1] @ u).min() / u.sum())
-    shown = f"{margin:.3f} >= {share * gamma:.3f} at t = {t:.3g}"
+    shown = f"{(Z @ u0).min():.3f} -> {margin:.3f} >= {share * gamma:.3f} at t = {t:.3g}"
     where = f"{n} samples, {kind} features of margins from {Z.min():.2f} on"
     return Finding.of_one(share * gamma - margin, where, shown, share=margin / (share * gamma))
 
