@@ -239,6 +239,7 @@ def test_claims_hold(id):
 
 @pytest.mark.slow_cases(
     "chizat-bach/f1-limit",
+    "chizat-bach/infinite-width",
     "chizat-bach/interclass",
     "chizat-bach/mirror-rate",
     "chizat-bach/output-rate",

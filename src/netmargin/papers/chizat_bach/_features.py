@@ -52,15 +52,10 @@ class FeatureMeasure:
                 "feature must give finite values (N, n) of N neurons and n inputs; got shape"
                 f" {tuple(values.shape)} for {_TRIED} and {len(X)}"
             )
+        larger, turned = (self.feature(v, X) for v in (3 * w, self.opposite(w)))
         for needed, rest in (
-            (
-                "2-homogeneous, feature(3 w, x) = 9 feature(w, x)",
-                self.feature(3 * w, X) - 9 * values,
-            ),
-            (
-                "balanced, feature(opposite(w), x) = -feature(w, x)",
-                self.feature(self.opposite(w), X) + values,
-            ),
+            ("2-homogeneous, feature(3 w, x) = 9 feature(w, x)", larger - 9 * values),
+            ("balanced, feature(opposite(w), x) = -feature(w, x)", turned + values),
         ):
             off = rest.abs().max() / values.abs().max().clamp(min=1e-300)
             if off > 1e-6:

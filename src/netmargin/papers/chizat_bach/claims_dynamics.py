@@ -7,13 +7,16 @@ import numpy as np
 import torch
 
 from ...core.logspace import softplus
-from ...losses import Exponential, Logistic
+from ...losses import Exponential, Logistic, Loss
 from ...twolayer import train_both_layers
 from ..ledger.claim import claim
+from ..ledger.points import log_loss
 from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
 from ._fixed_features import FixedFeatureRun, train_magnitudes, train_output_layer
 from ._instances import PAPER
+
+_LOSSES = (Exponential(), Logistic())
 
 
 def _draw_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
@@ -100,21 +103,16 @@ def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Find
     return Finding.of_one(violations, setting, measured, share=float(room))
 
 
-def _smooth_margin(q: torch.Tensor, exponential: bool) -> torch.Tensor:
-    """The smooth margin, minus the log of the summed loss over the last axis."""
-    return -torch.logsumexp(-q, -1) if exponential else -torch.log(softplus(-q).sum(-1))
-
-
 class _MovingNets:
     """Nets of neurons w (B, m, 3) + (B, m, 1) on inputs (B, n, 3) with labels (B, n), which ascend
     the smooth margin; in the time of the measure each neuron has weight 1 / m.
     """
 
-    def __init__(self, w: np.ndarray, inputs: np.ndarray, y: np.ndarray, exponential: bool = True):
-        self.w, self._exponential = torch.tensor(w).requires_grad_(True), exponential
+    def __init__(self, w: np.ndarray, inputs: np.ndarray, y: np.ndarray, loss: Loss):
+        self.w, self._loss = torch.tensor(w).requires_grad_(True), loss
         self._signed = torch.tensor(y[..., None] * inputs), torch.tensor(y)
         self.q = self._respond(self.w).mean(1)
-        self.S, self.sizes = _smooth_margin(self.q, exponential), self.w.square().sum(2)
+        self.S, self.sizes = -log_loss(loss, self.q), self.w.square().sum(2)
         self.mass = self.sizes.mean(1)
         self.nu = (self.sizes / self.mass[:, None] / w.shape[1]).detach()
         (velocity,) = torch.autograd.grad(self.S.sum(), self.w, retain_graph=True)
@@ -134,7 +132,7 @@ class _MovingNets:
     def field(self, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Unit neurons, J' there and its gradient on the sphere, with the slopes of S at q."""
         q = q.detach().requires_grad_(True)
-        (p,) = torch.autograd.grad(_smooth_margin(q, self._exponential).sum(), q)
+        (p,) = torch.autograd.grad(-log_loss(self._loss, q).sum(), q)
         theta = (self.w / self.sizes.sqrt()[..., None]).detach().requires_grad_(True)
         J = (self._respond(theta) * p[:, None]).sum(2)
         (slopes,) = torch.autograd.grad(J.sum(), theta)
@@ -168,7 +166,7 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
     # Neurons of size 4 give the measure a mass far from 1, so that J' of nu and of nu_bar differ.
     inputs = np.concatenate([random.normal(size=(64, 6, 2)), np.ones((64, 6, 1))], 2)
     y, w = random.choice([-1.0, 1.0], (64, 6)), 2 * random.normal(size=(64, 12, 4))
-    nets = _MovingNets(w, inputs, y, trial.number % 2 == 0)
+    nets = _MovingNets(w, inputs, y, _LOSSES[trial.number % 2])
     A, c = (
         torch.tensor(random.normal(size=(64, 4, 4))),
         torch.tensor(random.normal(size=(64, 1, 4))),
@@ -216,7 +214,7 @@ def normalized_soft_min(
         inputs, w, y = np.zeros((64, n, 3)), np.zeros((64, 1, 4)), np.ones((64, n))
         inputs[..., 0] = np.append(1, np.full(n - 1, 1e3))
         w[..., [0, 3]] = np.linspace(1, 2, 64)[:, None, None]
-    nets = _MovingNets(w, inputs, y)
+    nets = _MovingNets(w, inputs, y, Exponential())
     rises, grows = nets.derive((nets.S + math.log(n)) / nets.mass), nets.derive(nets.mass)
     _, J, slopes = nets.field(nets.q)
     rest = J - (nets.nu * J).sum(1, keepdim=True)
@@ -265,7 +263,7 @@ def balance(trial: Trial, *, factor: float = 1.0) -> Finding:
         shown = f"drifts {drifts[0]:.2g}, {drifts[1]:.2g}: ratio {ratio:.2f}"
         return Finding.of(abs(ratio - 2) - 0.5, "20 neurons, 10 points", shown)
     y, inputs = random.choice([-1.0, 1.0], (64, 5)), random.normal(size=(64, 5, 3))
-    nets = _MovingNets(random.normal(size=(64, 7, 4)), inputs, y, trial.number % 2 == 1)
+    nets = _MovingNets(random.normal(size=(64, 7, 4)), inputs, y, _LOSSES[trial.number % 2 - 1])
     moved = (nets.w * nets.velocity).detach()
     left, right = moved[..., :3].sum(2), factor * moved[..., 3]
     off = (left - right).abs() / (moved.abs().sum(2) + 1e-12)
@@ -293,9 +291,9 @@ def soft_min(
     u[:64, 1:] += 1e6  # all but one far away: the upper bounds are attained
     beta = 10 ** random.uniform(-2, 6, (256, 1))
     violations = []
-    for loss, v, most in ((Exponential(), u, 1.0), (Logistic(), np.abs(u), 1 / math.log(2))):
+    for loss, v, most in zip(_LOSSES, (u, np.abs(u)), (1.0, 1 / math.log(2)), strict=True):
         q, low = torch.tensor(beta * v), v.min(1, keepdims=True)
-        logs = torch.logsumexp(-loss.f(q), 1, keepdim=True)
+        logs = log_loss(loss, q)[:, None]
         soft = (math.log(n) - logs.numpy()) / beta
         worst = np.maximum(sign * (low - soft), soft - low - log_n * math.log(n * most) / beta)
         # Of the gradient by its logarithm, whose terms are as large as beta u.
@@ -360,15 +358,11 @@ def growth(trial: Trial, *, factor: float = 2.0, share: float = 2.0, total: floa
 def _exceed_sum(run: FixedFeatureRun, rates: np.ndarray, total: float) -> float:
     """By how much sum_s eta(s) / beta(s) from t on exceeds `total` times its bound, at any t."""
     least = np.minimum.accumulate(run.margins[-2::-1])[::-1]
-    known = least > 0
-    if not known.any():
-        return -1.0
     # Relative to 1 / beta(t), which may leave the range of float64.
     terms = np.log(rates) - run.log_sizes[:-1]
     sums = np.logaddexp.accumulate(terms[::-1])[::-1] + run.log_sizes[:-1]
-    x = 2 * rates * least
-    most = rates[known] / -np.expm1(-2 * np.log1p(x[known]))
-    return float((np.exp(sums[known]) / most).max()) - total
+    bounds = -rates / np.expm1(-2 * np.log1p(2 * rates * np.maximum(least, 1e-300)))
+    return float((np.exp(sums) / bounds)[least > 0].max(initial=0.0)) - total
 
 
 @growth.printed("beta(t + 1) / beta(t) = 1 + eta grad S . Z a_bar + O(eta^2)")
