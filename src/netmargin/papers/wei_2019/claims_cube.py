@@ -182,8 +182,8 @@ def _count_words(a: int, s: int, N: int) -> int:
     "wei/quadratic-moment",
     "E (sum_i beta_i (z . z_i)^2)^2 = N^2 (sum beta)^2 + 4 |W beta|^2, W the products of two"
     " coordinates, W'W = ((z_i . z_j)^2 - N) / 2; E G^2 >= g_2^2 |W beta|^2 with g_2 >= 4 (A + 2B)"
-    " / (2 pi R), hence at least g_2^2 lambda_min(W'W) |beta|^2",
-    source=f"{W19}, Lemma B.7 (identity and reduction; the eigenvalue is measured)",
+    " / (2 pi R), hence at least g_2^2 lambda_min(W'W) |beta|^2, and lambda_min(W'W) >= d^2 / 50",
+    source=f"{W19}, Lemma B.7 (the eigenvalue for n = d^2 / 8; d^2 / 8 as d grows)",
     hypotheses=(
         "identity by enumeration, N = 4 to 8; moments of G over all points for n = d^2 / 8, d = 20"
         " to 30"
@@ -193,7 +193,9 @@ def _count_words(a: int, s: int, N: int) -> int:
     trials=(3, 15),
     sharpen={"level": 1},
 )
-def quadratic_moment(trial: Trial, *, products: float = 4.0, level: float = 1.0) -> Finding:
+def quadratic_moment(
+    trial: Trial, *, products: float = 4.0, level: float = 1.0, least: float = 0.02
+) -> Finding:
     random, N = trial.random, 4 + trial.number % 5
     z, weights = random.choice([-1, 1], (N + 2, N)), random.normal(size=N + 2)
     p, q = np.triu_indices(N, 1)
@@ -208,15 +210,17 @@ def quadratic_moment(trial: Trial, *, products: float = 4.0, level: float = 1.0)
     second = fourier(span.kernel.total())[2]
     G = span.total_moments
     rest = np.linalg.eigvalsh(G - level * second**2 * gram)[0]
-    least = np.linalg.eigvalsh(gram)[0] / (d * d / 2)
+    eigenvalue = np.linalg.eigvalsh(gram)[0] / d**2
     return Finding.of(
         [
             abs(found / exact - 1),
             -rest / np.linalg.eigvalsh(G)[0],
             1 - second / (4 * (A + 2 * B) / (2 * np.pi * (d - 1))),
+            least - eigenvalue,
         ],
         f"N = {N}; d = {d}, {len(span.y)} samples",
-        f"lambda_min(W'W) = {least:.3f} d^2 / 2",
+        f"lambda_min(W'W) = {eigenvalue:.4f} d^2",
+        least=float(eigenvalue) / least,
     )
 
 
