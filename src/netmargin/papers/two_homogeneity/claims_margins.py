@@ -46,9 +46,10 @@ from ._normalized_nets import NormalizedNet, require_bounded_features
 )
 def partial_monotone(trial: Trial, *, order: float = 1.0, sign: float = 1.0) -> Finding:
     kind, normalized, theta, x, _ = draw_stacked_nets(trial)
-    random, L = trial.random, (2, 1, 2, 3)[trial.number % 4]
+    # Shifted every 20 trials, so that one feature of one sample meets every order.
+    random, L = trial.random, (2, 1, 2, 3)[(trial.number + trial.number // 20) % 4]
     noise = random.normal(size=(BATCH, 8))
-    net = normalized if L == 2 else _give_head(random, normalized, theta, L)
+    net = normalized if L == 2 else _give_head(random, normalized, theta, x, L)
     with torch.no_grad():
         if L == 2:  # any (a, b); the first eight stay balanced, where one feature attains equality
             theta["b"][8:] *= torch.exp(0.5 * torch.tensor(noise[8:, : theta["b"].shape[1]]))
@@ -79,14 +80,21 @@ def partial_monotone(trial: Trial, *, order: float = 1.0, sign: float = 1.0) -> 
 
 
 def _give_head(
-    random: np.random.Generator, net: NormalizedNet, theta: dict, layers: int
+    random: np.random.Generator, net: NormalizedNet, theta: dict, x: torch.Tensor, layers: int
 ) -> torch.nn.Module:
-    """Put layers without biases on the features, in place of a and b, at stacked parameters."""
+    """Put layers without biases on the features, in place of a and b, at stacked parameters; on one
+    fixed feature the first eight are balanced and of rank one, where equality is attained.
+    """
     sizes = [theta.pop("a").shape[1], *[3] * (layers - 1), 1]
     theta.pop("b")
     head = mlp(sizes, bias="none").double()
+    size, into = random.uniform(0.5, 1.5, (8, 1, 1)), np.sign(x[:1].numpy())
     for name, v in head.named_parameters():
         drawn = 2 * random.normal(size=(BATCH, *v.shape))
+        if sizes[0] == 1:
+            out = np.abs(random.normal(size=(8, len(v))))
+            out /= np.linalg.norm(out, axis=1, keepdims=True)
+            drawn[:8], into = size * out[:, :, None] * into[:, None], out
         theta[f"head.{name}"] = torch.tensor(drawn, requires_grad=True)
     parts = [("inner", net.inner), ("head", head)]
     return torch.nn.Sequential(collections.OrderedDict(parts))
