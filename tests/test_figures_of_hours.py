@@ -1,4 +1,4 @@
-"""The committed records of figures that take hours: they belong to today's figures and bear them out."""
+"""The kept records of figures that take hours belong to today's figures and bear them out."""
 
 import json
 from pathlib import Path
