@@ -41,3 +41,17 @@ def test_the_last_level_of_the_paper_is_reached():
     ]
     assert row["log10_loss"] <= -881.5
     assert row["curve"]["log10_loss"][-1] <= -881.5
+
+
+def test_a_table_without_the_ascent():
+    """The paper's own CNN is not ascended: that would take longer than its training."""
+    table, deep = figure("lyu-li/table1"), RECORDS[0]
+    (run,) = table.runs(table.scales["wide"])
+    rows = [row for row in deep["rows"] if run.items() <= row.items()]
+    assert all(found.holds for found in table.check(deep["settings"], rows))
+    shown = [
+        cell.get_text().get_text()
+        for cell in table.draw(deep["settings"], rows).axes[0].tables[0].get_celld().values()
+    ]
+    assert "model-5" in shown
+    assert "maximize_margin" not in shown
