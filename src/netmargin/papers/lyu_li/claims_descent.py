@@ -198,6 +198,14 @@ def _() -> Finding:
     )
 
 
+@gd_key_lemma.printed("nu = sum_n e^{q_n} q_n (proof of (P2), Lemma E.8)")
+def _() -> Finding:
+    theta = torch.tensor(2.0, requires_grad=True)
+    slope = torch.autograd.grad(torch.exp(-theta), theta)[0]  # q = theta, L = 1
+    nu = -(theta * slope).item()
+    return Finding.of(2 * math.exp(2) - nu, f"q = theta = 2: <theta, -grad Loss> / L = {nu:.3f}")
+
+
 _DESCENTS = ((0, 1, 1), (3, 2, 4), (0, 2, 4), (0, 1, 4), (0, 3, 4))
 """Powers of ReLUs (0: linear layers), layers and samples, where the constants of (S5) are mild."""
 

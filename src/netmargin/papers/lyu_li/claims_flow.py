@@ -266,6 +266,15 @@ def _() -> Finding:
     )
 
 
+@multiclass.printed("Appendix J.2: no input within the normalized margin has another label")
+def _() -> Finding:
+    W = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    margin, gap = 2 / W.norm(), W[0] - W[1]  # of scores W x at x = (1, 0)
+    radius = 2 / gap.norm()
+    where = f"two opposite rows: margin {margin:.3f}, distance to the boundary {radius:.3f}"
+    return Finding.of((margin - radius).item(), where)
+
+
 @claim(
     "lyu-li/multihomogeneous",
     "for (k_1, .., k_m)-homogeneous nets d/dt log gamma~ >= sum_i (rho_i^2 / nu) |d w_i^ / dt|^2,"

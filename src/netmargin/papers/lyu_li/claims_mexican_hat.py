@@ -63,3 +63,10 @@ def _() -> Finding:
     one = torch.ones(1, dtype=torch.float64)
     turning, _ = _measure_turning(one / 2, one, one, 4)
     return Finding.of(turning, "r = 1/2, psi = 0, L = 1: d psi / dt is not 0")
+
+
+@mexican_hat.printed("Appendix I: df/dv = (v / r) df/dr + (v / u^2) df/dphi")
+def _() -> Finding:
+    u, v = torch.tensor([2.0, 1.0], dtype=torch.float64, requires_grad=True).unbind()
+    slope = torch.autograd.grad(torch.atan2(v, u), v)[0]  # f = phi
+    return Finding.of(abs(v / u**2 - slope).item(), f"f = phi at (u, v) = (2, 1): {slope:g}")
