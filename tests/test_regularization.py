@@ -125,6 +125,24 @@ def test_far_below_underflow_and_other_powers():
         assert path.rows[-1]["stationarity"] < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("norm", "expected"), [("global", (2, 1)), ("l1", (1, 0)), ("linf", (1, 1))]
+)
+def test_each_norm_has_its_own_max_margin(norm, expected):
+    """Points (2, 1) and its opposite: by hand the dual vectors of (2, 1)."""
+    path = nm.regularization_path(
+        lambda: nn.Linear(2, 1, bias=False),
+        (torch.tensor([[2.0, 1.0], [-2.0, -1.0]]), torch.tensor([1, -1])),
+        lambdas=[1e-12],
+        norm=norm,
+        iterations=25,
+        starts=1,
+        progress=False,
+    )
+    weights = path.states[1e-12]["weight"][0].numpy()
+    assert weights / weights.max() == pytest.approx(np.array(expected) / max(expected), abs=1e-3)
+
+
 @pytest.mark.nightly
 def test_weak_squared_loss_finds_the_least_norm():
     """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below."""
