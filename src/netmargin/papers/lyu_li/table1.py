@@ -95,7 +95,7 @@ FIGURE = make_figure(
     differs=SUBSET
     + "; the last row is not in the paper, its epochs are passes over the data, training to model-1"
     " included",
-    minutes={"smoke": 0.1, "laptop": 5.0, "wide": 60.0, "deep": 110.0, "paper": 110_000.0},
+    minutes={"smoke": 0.1, "laptop": 5.0, "wide": 30.0, "deep": 120.0, "paper": 110_000.0},
     runs=lambda settings: runs(
         "cnn",
         *((LOSS_BASED, ASCENT) if settings["ascent_iterations"] else (LOSS_BASED,)),
