@@ -49,9 +49,8 @@ def certify(
     `KKTCertificate` states the problem, whose KKT points are the limit directions of gradient flow.
     The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem.
     Constraints near the margin enter first, then those that lower epsilon most, until the rest are
-    proved not to matter: with residual r = theta~ - sum lambda h, the vector r - tau theta~, tau =
-    max <r, h> / (L s), is feasible in the dual. This is proved but for rounding, as
-    docs/conventions.md says. Ctrl-C returns the best so far, with `Status.INTERRUPTED`.
+    proved not to matter, but for rounding, as docs/conventions.md says. Ctrl-C returns the best so
+    far, with `Status.INTERRUPTED`.
 
     Parameters
     ----------

@@ -54,12 +54,10 @@ def robustness(
     The radius is inf {||x' - x||_2 : x' in the box is misclassified}, 0 for misclassified samples,
     of the net in exact arithmetic: both bounds allow for the rounding of float64.
 
-    The lower radius is the largest of several certificates: Lipschitz constants, and for dense
-    layers and convolutions with ReLUs, LeakyReLUs or absolute values between them proofs about the
-    ball (docs/certified-radii.md). The upper radius is the distance of the nearest point that the
-    attacks (docs/attacked-radii.md), a random search and the search for proofs find. Each point is
-    judged: it is in the box and misclassified by more than rounding, or only in float64 where
-    nothing bounds that (`upper_proved` says which).
+    The lower radius is the largest of several certificates (docs/certified-radii.md), the upper one
+    the distance of the nearest point that attacks (docs/attacked-radii.md), a random search and the
+    search for proofs find: in the box, and misclassified by more than rounding, or only in float64
+    where nothing bounds that (`upper_proved` says which).
 
     Ctrl-C returns the batches that are done, with `Status.INTERRUPTED`. To keep hours of work on
     disk, call this for slices of the samples and `save` each report: no radius depends on others.
