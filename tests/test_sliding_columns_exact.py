@@ -251,6 +251,18 @@ def test_a_look_starts_at_the_sample_of_largest_value():
         assert np.linalg.norm(G, axis=1).max() >= best * (1 - 1e-12)
 
 
+def test_a_look_starts_where_most_kinks_meet():
+    """One that takes no step, at neurons that are orthogonal to one of three samples in the plane."""
+    look = replace(search.QUICK, starts=256, near=0, first_steps=0, kept=256, steps=0)
+    phi, turn = squared(RELU), np.array([[0.0, 1.0], [-1.0, 0.0]])
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        Z, C = random.normal(size=(3, 2)), random.normal(size=(3, 2))
+        edges = search.unit_rows(np.concatenate([Z @ turn, -Z @ turn]))
+        W, _ = search.find_neurons(Z, C, Z[:0], look, phi, random)
+        assert ((W @ edges.T).max(0) > 1 - 1e-12).all()
+
+
 @pytest.mark.parametrize("K", [1, 3])
 @pytest.mark.parametrize("phi", [RELU, leaky(0.1), ABSOLUTE, squared(leaky(0.5))])
 def test_what_slides_is_the_objective_and_its_gradient(phi, K, monkeypatch):
@@ -432,6 +444,21 @@ def draw_settings(count: int):
         cost = np.full(n, np.exp(random.uniform(np.log(0.01), 0)))
         squares = losses.squared_hinge_loss(labels, cost)
         yield Z, squares if seed % 2 else losses.LogisticLoss(labels, cost[:, None])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [5, 6])
+def test_fresh_looks_find_what_the_judge_found_among_columns_of_other_scales(seed):
+    """What it found is worth 1 to the coefficients that it left."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(60, 5)) * 10 ** random.uniform(-1, 1, 5) + 3 * random.normal(size=5)
+    Z = np.column_stack([X, np.ones(60)]) / 8
+    loss = losses.squared_hinge_loss(Rivals(np.arange(60) % 3, 3), np.full(60, 3.0))
+    net = sliding.slide_columns(Z, loss, tol=0.1)
+    for again in (5, 6):
+        fresh = np.random.default_rng(again)
+        _, G = search.find_neurons(Z, net.dual, net.W, search.THOROUGH, RELU, fresh)
+        assert np.linalg.norm(G, axis=1).max() > 0.995
 
 
 @pytest.mark.nightly
