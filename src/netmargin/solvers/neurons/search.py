@@ -53,9 +53,9 @@ _LARGEST_STEPS = np.array([1.0, 1.0, 1.0, 0.05])
 leap off a narrow hill though it is the highest: none of 768 such starts stayed on one in the plane.
 """
 _FEW_DIMENSIONS = 12
-"""Dimensions up to which a quarter of the starts are where as many kinks meet as can; in more, those
-that bound a hill are seldom drawn. Of 24 thorough looks at 60 samples in 6 dimensions four found up
-to 7% more with them, and two up to 1.7% less.
+"""Dimensions up to which a quarter of the starts are where as many kinks meet as can; in more,
+those that bound a hill are seldom drawn. Of 24 thorough looks at 60 samples in 6 dimensions four
+found up to 7% more with them, and two up to 1.7% less.
 """
 _ALIKE = 0.98
 """Neurons of a larger cosine lead to one maximum, mostly: the best of them go on first."""
@@ -85,10 +85,10 @@ QUICK_OF_SEVERAL = Look(starts=192, near=576, first_steps=30, kept=256, steps=15
 """The looks of a round, for one output and for several, which have more maxima."""
 THOROUGH = Look(starts=2048, near=768, first_steps=30, kept=256, steps=60, settled=1024)
 """The look that judges. What comes first need not do so once it is settled: with 24 settled, and no
-starts at kinks, 11 of those 24 looks found .5 to 9% less. It found
-1.0478 from each of 5 seeds where one of ten times as many starts found 1.0481 (5,000 x 20, five
-classes), and 1.0001 to 1.0049 where that found 1.0074 (digits); 768 starts without samples of large
-value found 1.0017 to 1.0075, and 1.0001 to 1.0029.
+starts at kinks, 11 of those 24 looks found .9 to 9% less. It found 1.0478 from 5 seeds where
+one of ten times as many starts found 1.0481 (5,000 x 20, five classes), and 1.0001 to 1.0049 where
+that found 1.0074 (digits); 768 starts without samples of large value found 1.0017 to 1.0075, and
+1.0001 to 1.0029.
 """
 
 
