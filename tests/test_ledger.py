@@ -31,6 +31,7 @@ def other_kernel(X, *, bias: bool):
 BROKEN = [
     ("lyu-li/euler", {"order_factor": 1.0001}, range(3)),
     ("lyu-li/euler", {"order_factor": 1.0001}, [3]),  # at kinks
+    ("lyu-li/euler", {"less": 0.9999}, range(3)),
     ("lyu-li/sandwich", {"log_n": 0.999}, range(8)),
     ("lyu-li/smoothed-monotone", {"summed": False}, range(35, 100, 7)),
     ("lyu-li/smoothed-monotone", {"sign": -1.0}, range(4)),
@@ -66,7 +67,8 @@ BROKEN = [
     ("lyu-li/kkt-finite-time", {"epsilon": 0.5}, [1]),
     ("lyu-li/angle-integral", {"factor": 1.001}, range(4)),
     ("lyu-li/angle-integral", {"factor": 2.0}, [4]),  # along the flow
-    ("lyu-li/ntk-svm", {"order_factor": 1.1}, [0]),
+    ("lyu-li/ntk-svm", {"order_factor": 1.01}, [0]),
+    ("lyu-li/ntk-svm", {"radius": 0.0}, [0]),
     ("lyu-li/mexican-hat", {"exponent": 4}, [0]),
     ("lyu-li/mexican-hat", {"speed": 1.001}, [0]),
     ("lyu-li/velocity", {"factor": 0.999}, [0]),

@@ -1,6 +1,7 @@
 """Claims of Lyu and Li 2019 on gradient flow: the smoothed margin never falls, and why."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,9 @@ _DENSE = {
 
 @claim(
     "lyu-li/euler",
-    "<theta, h> = L Phi(x; theta) for every Clarke gradient h of a net of order L; so along v ="
-    " theta every constraint with q_n = 1 rises by L > 0, which is MFCQ",
+    "<theta, h> = L Phi(x; theta) for every Clarke gradient h of a net of order L, and the gradient"
+    " at c theta is c^{L-1} times that at theta; so along v = theta every constraint with q_n = 1"
+    " rises by L > 0, which is MFCQ",
     source=f"{PAPER}, Theorem B.2 and Corollary B.3, Definition C.2 and Lemma C.7",
     hypotheses=(
         "Phi locally Lipschitz and L-homogeneous; dense, convolutional, pooling, normalized nets;"
@@ -46,17 +48,21 @@ _DENSE = {
     trials=(14, 170),
     sharpen="identity",
 )
-def euler(trial: Trial, *, order_factor: float = 1.0) -> Finding:
+def euler(trial: Trial, *, order_factor: float = 1.0, less: float = 1.0) -> Finding:
     if trial.number % 4 == 3:
         return _examine_euler_at_kinks(trial, order_factor)
     points = Points.drawn(trial, samples=1)
     value = points.scores()[:, 0, 0]
     h = points.gradient(value)
     size = torch.sqrt(points.inner(points.theta, points.theta) * points.inner(h, h))
-    return Finding.of(
-        (points.inner(points.theta, h) - order_factor * points.order * value).abs() / size,
-        points.setting(),
-    )
+    off = (points.inner(points.theta, h) - order_factor * points.order * value).abs() / size
+    c = 10 ** trial.random.uniform(-1, 1)
+    scaled = {n: (c * p.detach()).requires_grad_() for n, p in points.theta.items()}
+    elsewhere = replace(points, theta=scaled)
+    there = elsewhere.gradient(elsewhere.scores()[:, 0, 0])
+    apart = {n: there[n] - c ** (points.order - less) * h[n] for n in h}
+    share = torch.sqrt(points.inner(apart, apart) / points.inner(there, there))
+    return Finding.of(torch.maximum(off, share), points.setting())
 
 
 def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:

@@ -10,7 +10,9 @@ from torch import Tensor
 
 from ...kkt import certify, tangent_svm
 from ...losses import CrossEntropy, Exponential, Logistic, Loss
+from ...solvers import f1_max_margin
 from ..ledger.claim import claim
+from ..ledger.draws import draw_directions
 from ..ledger.trial import Finding, Trial
 from ._instances import (
     EXPONENTIAL,
@@ -227,21 +229,26 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
 
 @claim(
     "lyu-li/ntk-svm",
-    "at the end theta / L solves the support vector machine of the net's own tangent kernel, for"
-    " some Clarke gradients where it is on kinks: its margin is L / ||theta~||, and the cosine"
-    " tends to 1",
+    "at a KKT point, so at the end, theta / L solves the support vector machine of the net's own"
+    " tangent kernel, for some Clarke gradients where it is on kinks: its margin is L / ||theta~||,"
+    " and the cosine is 1",
     source=f"{PAPER}, Corollary 4.5 and Lemma C.13",
-    hypotheses="the flows of kkt-limit; a trend from log10-loss -3 to -300",
+    hypotheses=(
+        "optimal two-layer ReLU nets of convex programs on 4 to 6 points, where epsilon and delta are"
+        " certified to 1e-5 with gradients within a radius of 1e-5; the flows of kkt-limit, a trend from log10-loss -3 to -300"
+    ),
     tolerance=0.0,
     because=(
-        "1 - cosine falls by 5 at least, for e^{-q^3} by 5^0.4, and to 0.03, and the margins agree"
-        " to 5%: that counts as holding"
+        "optima: 1 - cosine below 1e-9, margins to 1e-4; flows: 1 - cosine falls by 5"
+        " at least, for e^{-q^3} by 5^0.4, and to 0.03, and the margins agree to 5%: that counts as"
+        " holding"
     ),
     trials=(1, 5),
     sharpen="trend",
 )
-def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
+def ntk_svm(trial: Trial, *, order_factor: float = 1.0, radius: float = 1e-5) -> Finding:
     flow, angles = _flow_late(trial, 1.0), []
+    exact = _examine_optima(trial.random, order_factor, radius)
     for weights in flow.weights:
         net, data = flow.start.load(weights)
         svm = tangent_svm(net, data, **flow.options)
@@ -254,5 +261,20 @@ def ntk_svm(trial: Trial, *, order_factor: float = 1.0) -> Finding:
         f" ||theta~|| = {expected:.5g}"
     )
     off = abs(svm.margin / expected - 1) - 0.05
-    criteria = [5**flow.slow * angles[1] / angles[0] - 1, angles[1] - 0.03, off]
+    criteria = [5**flow.slow * angles[1] / angles[0] - 1, angles[1] - 0.03, off, *exact]
     return Finding.of_one(criteria, flow.where, measured)
+
+
+def _examine_optima(random: np.random.Generator, order_factor: float, radius: float) -> list[float]:
+    """Compare the machine at optimal nets, KKT points on kinks, with theta, where certified."""
+    criteria = []
+    for _ in range(2):
+        n = int(random.integers(4, 7))
+        X, y = draw_directions(random, n, 3), np.where(np.arange(n) % 2, 1, -1)
+        net = f1_max_margin(X, y, bias=False).to_network()
+        found = certify(net, (X, y), radius=1e-5, progress=False)
+        if max(found.relative_radius_epsilon, found.delta) < 1e-5:
+            svm = tangent_svm(net, (X, y), radius=radius)
+            ratio = svm.margin * found.norm / (order_factor * found.order)
+            criteria += [1 - svm.cosine - 1e-9, abs(ratio - 1) - 1e-4]
+    return criteria
