@@ -234,14 +234,14 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
     " and the cosine is 1",
     source=f"{PAPER}, Corollary 4.5 and Lemma C.13",
     hypotheses=(
-        "optimal two-layer ReLU nets of convex programs on 4 to 6 points, where epsilon and delta are"
-        " certified to 1e-5 with gradients within a radius of 1e-5; the flows of kkt-limit, a trend from log10-loss -3 to -300"
+        "optimal two-layer ReLU nets of convex programs on 4 to 6 points, where epsilon and delta"
+        " are certified to 1e-5 with gradients within a radius of 1e-5; the flows of kkt-limit, a"
+        " trend from log10-loss -3 to -300"
     ),
     tolerance=0.0,
     because=(
-        "optima: 1 - cosine below 1e-9, margins to 1e-4; flows: 1 - cosine falls by 5"
-        " at least, for e^{-q^3} by 5^0.4, and to 0.03, and the margins agree to 5%: that counts as"
-        " holding"
+        "optima: 1 - cosine below 1e-9, margins to 1e-4; flows: 1 - cosine falls by 5 at least, for"
+        " e^{-q^3} by 5^0.4, and to 0.03, and the margins agree to 5%: that counts as holding"
     ),
     trials=(1, 5),
     sharpen="trend",
