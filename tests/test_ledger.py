@@ -47,6 +47,7 @@ BROKEN = [
     ("lyu-li/gd-key-lemma", {"relative": 1e8}, range(3)),
     ("lyu-li/gd-key-lemma", {"growth": 1.001}, range(2)),
     ("lyu-li/gd-key-lemma", {"factor": 3.0}, range(3)),
+    ("lyu-li/gd-key-lemma", {"speed": 100.0}, range(3)),
     ("lyu-li/gd-rates", {"lower": 12.0}, [2]),
     ("lyu-li/gd-rates", {"upper": 0.5}, [0]),
     ("lyu-li/gd-rates", {"exponent": 0.3}, [0]),

@@ -150,6 +150,23 @@ def test_a_killed_training_run_goes_on(tmp_path, monkeypatch):
     assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
 
 
+def test_the_cnn_has_the_size_of_the_paper_and_begins_by_he_s_rule():
+    torch.manual_seed(0)
+    net = nm.models.mnist_cnn(bias="all")
+    weights = [p for p in net.parameters() if p.dim() > 1]
+    shapes = [(32, 1, 5, 5), (64, 32, 3, 3), (1024, 3136), (10, 1024)]
+    assert [tuple(p.shape) for p in weights] == shapes
+    for p in weights:  # to five standard deviations of the estimate
+        expected = (2 / p[0].numel()) ** 0.5
+        assert p.std().item() == pytest.approx(expected, rel=5 / (2 * p.numel()) ** 0.5)
+    biases = [p for p in net.parameters() if p.dim() == 1]
+    assert [len(p) for p in biases] == [32, 64, 1024, 10]
+    assert not any(p.any() for p in biases)
+    homogeneous = nm.models.mnist_cnn()  # the bias of the first layer alone
+    assert sum(p.numel() for p in homogeneous.parameters()) == 3_240_768
+    assert homogeneous(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
+
+
 @pytest.mark.slow
 def test_the_full_vgg_takes_a_step():
     net = training.make_net(
