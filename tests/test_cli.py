@@ -104,7 +104,7 @@ def test_your_own_model_and_data(own, capsys):
     assert "log10-loss fell below -3" in capsys.readouterr().out
     folder = own / "runs" / "mynets.make_model"
     assert run(f"measure {folder / 'model.safetensors'} {OWN}") == 0
-    assert "0.00% of 30 samples" in capsys.readouterr().out
+    assert "0 of 30, 0.00%" in capsys.readouterr().out
     assert run("analyse --factory mynets:make_model --shape 2") == 0
     assert "order 2 " in words_of(capsys.readouterr().out)
 
