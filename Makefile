@@ -14,6 +14,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses=2 --dist=worksteal
 demo: .venv/ready
 	$(BIN)/netmargin train digits-mlp --until-log10-loss -40 --out runs/demo
 	$(BIN)/netmargin page runs/demo --radii 16
+	@echo "The command is $(BIN)/netmargin; or: source .venv/bin/activate"
 
 # The linters beside the tests: each is one process, and so is each half of the tests.
 test: .venv/ready
@@ -72,6 +73,7 @@ lint-page: .venv/ready
 
 # What is imported is compiled then: pip would compile 18,000 files, a minute of a core.
 .venv/ready: requirements.lock pyproject.toml
+	@echo "Installing tested versions of torch, numpy, scipy and others into .venv: one or two minutes, once."
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --no-compile --requirement requirements.lock
 	$(BIN)/pip install --quiet --no-deps --editable .
