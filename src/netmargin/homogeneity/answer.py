@@ -10,6 +10,7 @@ from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from ..nets.accepted_models import check_model
 from ..nets.data import Choice, takes_data
+from .blockers import group_blockers
 from .degree import Degree, Epsilon
 from .measurements import check_claim
 from .scaling_check import ScalingCheck, range_sentence
@@ -219,7 +220,7 @@ class Homogeneity(Record):
                 (f"exponent {exponent}", f"{name}: {', '.join(self.members[name])}")
                 for name, exponent in self.groups.items()
             ),
-            *(("blocked by", str(blocker)) for blocker in self.blockers),
+            *(("blocked by", text) for text in group_blockers(self.blockers)),
         ]
         notes = self.accuracy_lines()
         if self._bias_free is not None and self._bias_free.whole:

@@ -8,9 +8,9 @@ from torch import nn
 
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity
+from ..homogeneity.blockers import group_blockers
 from ..nets.counted_weights import effective_weights
 from ..nets.whole_tensors import euclidean_norm
-from .blockers import group_blockers
 from .quasi import log_quasi_norm
 
 

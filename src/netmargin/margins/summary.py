@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from ..core.records import Cell, Certainty, Row, number
+from ..homogeneity.blockers import group_blockers
 from ..nets.labels import ClassNames
-from .blockers import group_blockers
 from .mistakes import find_mistake, rank_classes
 from .quantiles import quantile_names
 

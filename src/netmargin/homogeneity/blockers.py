@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from ..homogeneity import Blocker
+from .vocabulary import Blocker
 
 _SHOWN_MODULES = 3
 """Modules that a line about many names, as a deep net has dozens of the same kind."""
