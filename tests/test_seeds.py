@@ -11,6 +11,7 @@ from enum import Enum
 
 import numpy as np
 import pytest
+import sklearn.metrics  # noqa: F401  # where rich is installed, its import draws from `random`
 import torch
 
 import netmargin as nm
