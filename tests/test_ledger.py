@@ -66,6 +66,7 @@ BROKEN = [
     ("lyu-li/kkt-lemma", {"delta": 0.3}, [49]),
     ("lyu-li/kkt-finite-time", {"start": 0.5, "window": 0.01}, range(2)),
     ("lyu-li/kkt-finite-time", {"epsilon": 0.5}, [1]),
+    ("lyu-li/kkt-finite-time", {"epsilon": 0.7}, [6]),  # of q^3
     ("lyu-li/angle-integral", {"factor": 1.001}, range(4)),
     ("lyu-li/angle-integral", {"factor": 2.0}, [4]),  # along the flow
     ("lyu-li/ntk-svm", {"order_factor": 1.01}, [0]),

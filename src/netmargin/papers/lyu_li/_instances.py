@@ -111,24 +111,29 @@ def find_kkt_points(
     start: float = 1.0,
     window: float = 1.0,
     epsilon: float = 1.0,
+    loss: Loss = EXPONENTIAL,
 ) -> list[float]:
     """What Theorem A.9 promises of windows that end within a run: the best state of each, over it.
 
-    `run`: log 1/Loss, log rho, log gamma, epsilon and delta; t_0 where log 1/Loss passes `starts`;
-    epsilon in units of C_1 by `shares`. Less 1, so that what is at most 0 holds.
+    `run`: depth, log rho, log gamma, epsilon and delta; t_0 where the depth g(log 1/Loss)^p of a
+    loss of q^p passes `starts`; epsilon in units of C_1 by `shares`. Less 1, so that what is at
+    most 0 holds.
     """
+    power = getattr(loss, "power", 1)
     L, violations = net.order, []
     for share, first in product(shares, np.searchsorted(run[0], starts)):
         depth, log_rho, log_gamma, epsilons, deltas = (part[first:] for part in run)
         gamma = math.exp(log_gamma[0])
         Delta = (log_gamma[-1] - log_gamma[0]) / L / (2 * share**2)
+        # Of logistic losses e^Loss at t_0, where Loss <= e^-depth.
+        rising = math.exp(math.exp(-depth[0])) if isinstance(loss, Logistic) else 1.0
         C_1, C_2 = (
             math.sqrt(2) / gamma ** (1 / L),
-            (len(net.x) - 1) / (math.e * L) / gamma ** (2 / L),
+            rising * (len(net.x) - 1) / (math.e * L) / gamma ** (2 / L),
         )
         # From just after the start to where the window ends well before the run does.
         for needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
-            r = start * math.log(needed / gamma) / L
+            r = start * (math.log(needed) / power - log_gamma[0]) / L
             whole = (log_rho > r) & (log_rho < r + Delta)
             # Windows within the run; of four states, as the best time may be between two of them.
             if log_rho[-1] > r + Delta and whole.sum() >= 4:
@@ -144,7 +149,7 @@ def has_flow(trial: Trial) -> bool:
 
 
 class State(NamedTuple):
-    """A net at one time of a flow or a descent of the exponential loss."""
+    """A net at one time of a flow or a descent."""
 
     theta: Tensor
     velocity: Tensor  # -grad log Loss
@@ -252,16 +257,16 @@ class Start:
                 q, noise = score_gaps(self.net(self.x), self.y).min(), 0.9 * noise
         self.scale_to(loss.log_threshold - 0.2, loss)
 
-    def state(self) -> State:
-        """Evaluate the exponential loss where the weights are now."""
+    def state(self, loss: Loss = EXPONENTIAL) -> State:
+        """Evaluate a loss where the weights are now."""
         parameters = list(self.net.parameters())
         margins = self.q()
-        total = torch.logsumexp(-margins, 0)
+        total = torch.logsumexp(-loss.f(margins), 0)
         velocity = -nn.utils.parameters_to_vector(torch.autograd.grad(total, parameters))
         theta, q = nn.utils.parameters_to_vector(parameters).detach(), margins.detach()
         rho, length, least = theta.norm().item(), velocity.norm().item(), q.min().item()
         scale, log_loss = least ** (-1 / self.order), total.item()
-        weighted = (torch.exp(-q - log_loss) * (q - least)).max().item()
+        weighted = (torch.exp(loss.log_slope(q) - log_loss) * (q - least)).max().item()
         beta = (theta @ velocity).item() / (rho * length)
         epsilon = scale * (theta - rho / length * velocity).norm().item()
         delta = scale**2 * rho / length * weighted
