@@ -154,15 +154,16 @@ def _() -> Finding:
 @claim(
     "lyu-li/kkt-finite-time",
     "for epsilon, delta small there is a time with log rho in (r, r + Delta), r = (1/L) log((C_2 /"
-    " delta)^{1/p} / gamma~_0), p that of q^p in the loss, Delta = C_0 C_1^2 / (2 epsilon^2), at which theta is an (epsilon,"
-    " delta)-KKT point",
+    " delta)^{1/p} / gamma~_0), p that of q^p in the loss, Delta = C_0 C_1^2 / (2 epsilon^2), at"
+    " which theta is an (epsilon, delta)-KKT point",
     source=(
         f"{PAPER}, Theorem A.9 with C_2 tight as in kkt-lemma, C_0 = (1/L) log(gamma~_end /"
         " gamma~_0)"
     ),
     hypotheses=(
         "exponential, logistic, e^{-q^3}, log(1 + e^{-q^3}) with (B4), epsilon < sqrt(3/2) C_1,"
-        " delta < C_2 / g(log 1/Loss_0)^p; ReLU and squared ReLU nets, pairs (epsilon, delta) whose window ends within the flow"
+        " delta < C_2 / g(log 1/Loss_0)^p; ReLU and squared ReLU nets, pairs (epsilon, delta) whose"
+        " window ends within the flow"
     ),
     tolerance=0.0,
     because=(
@@ -184,7 +185,8 @@ def kkt_finite_time(
         net.load(weights)
         s = net.state(loss)
         smoothed = float(loss.g(torch.tensor(-s.log_loss, dtype=torch.float64)))
-        depth, log_gamma = smoothed ** getattr(loss, "power", 1), math.log(smoothed) - L * s.log_rho
+        depth = smoothed ** getattr(loss, "power", 1)
+        log_gamma = math.log(smoothed) - L * s.log_rho
         rows.append((depth, s.log_rho, log_gamma, s.epsilon, s.delta))
     starts, constants = (0.0, 5.0, 20.0, 80.0), {"window": window, "start": start}
     run = tuple(np.array(rows).T)
