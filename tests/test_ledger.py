@@ -207,6 +207,8 @@ BROKEN = [
     ("two-homogeneity/parity-flow", {"share": 1.0}, [0]),
     ("two-homogeneity/parity-error", {"samples": 16}, [0]),
     ("two-homogeneity/parity-error", {"rate": 6.0}, [1]),
+    ("two-homogeneity/parity-error", {"per_dimension": 1}, [3]),
+    ("two-homogeneity/parity-error", {"rise": 1.0}, [3]),
 ]
 
 
