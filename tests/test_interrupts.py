@@ -341,14 +341,14 @@ ENTRIES = {
     "papers.chizat_bach.train_magnitudes": Entry(
         alone(lambda: chizat_bach.train_magnitudes(FEATURES, Y, steps=30)),
         (
-            "papers.chizat_bach._fixed_features:sample_weights",
+            "papers.chizat_bach._fixed_features:softmax",
             "papers.ledger.directions:linprog",
         ),
         features_hold,
     ),
     "papers.chizat_bach.train_output_layer": Entry(
         alone(lambda: chizat_bach.train_output_layer(FEATURES, Y, steps=30)),
-        ("papers.chizat_bach._fixed_features:sample_weights", "solvers.linear_search:minimize"),
+        ("papers.chizat_bach._fixed_features:softmax", "solvers.linear_search:minimize"),
         features_hold,
     ),
     "papers.two_homogeneity.early_margin": Entry(

@@ -65,7 +65,7 @@ def test_held_out_data_are_watched_beside_training_data(few, tmp_path):
     loader = DataLoader(TensorDataset(*heldout), batch_size=8, shuffle=True)
     plain, watched = make_net(), make_net()
     train(plain, few, 3)
-    watch = nm.Watch(watched, few, loader, folder=tmp_path)
+    watch = nm.Watch(watched, few, heldout=loader, folder=tmp_path)
     train(watched, few, 3, watch)
     assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), watched.parameters(), strict=True))  # fmt: skip
     last, found = watch.history.rows[-1], nm.measure(watched, heldout)
@@ -81,7 +81,7 @@ def test_held_out_data_are_watched_beside_training_data(few, tmp_path):
         assert ("a checkpoint from there" in text) == (end == 0.0)
         assert "held-out right" in text
     with pytest.raises(nm.DataError, match="only once"):
-        nm.Watch(watched, few, iter(loader))
+        nm.Watch(watched, few, heldout=iter(loader))
 
 
 @pytest.mark.parametrize("kind", ["pair", "loader", "the loader of the run", "dict"])

@@ -51,8 +51,8 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     def __init__(
         self,
         data: Data,
-        heldout: Data | None = None,
         *,
+        heldout: Data | None = None,
         every: int = 1,
         unit: str = "epoch",
         net: str | None = None,

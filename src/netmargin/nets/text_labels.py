@@ -46,7 +46,7 @@ def encode_text_labels(
                 f"y holds {unknown!r}, which is none of the classes {shown}. Give all of them, in"
                 " the order of the class numbers, as class_names."
             )
-        y = torch.tensor([numbers[label] for label in labels], dtype=torch.int64)
+        y = torch.tensor([numbers[label] for label in labels], dtype=torch.int64, device="cpu")
         key, _ = where
         encoded.append({**data, key: y} if isinstance(data, Mapping) else (data[0], y))
     return encoded, list(names)

@@ -9,9 +9,9 @@ from torch import Tensor
 from ..errors import ArgumentError
 from ..losses import Exponential, Loss, as_loss
 
-_FAR = torch.tensor([50.0, 500.0, 5000.0], dtype=torch.float64)
+_FAR = torch.tensor([50.0, 500.0, 5000.0], dtype=torch.float64, device="cpu")
 """Margins at which a loss has to be e^-q up to a factor: e^-50 is below the rounding of 1."""
-_WRONG = torch.tensor([-50.0, -5.0, -0.5, 0.0], dtype=torch.float64)
+_WRONG = torch.tensor([-50.0, -5.0, -0.5, 0.0], dtype=torch.float64, device="cpu")
 """Margins at which the slope of a loss has to stay away from 0, as the cubic one's does not."""
 
 
