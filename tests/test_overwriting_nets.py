@@ -77,7 +77,7 @@ CALLS = {
     "certify": lambda net, data: [nm.certify(net, data).epsilon],
     "tangent_svm": lambda net, data: [nm.tangent_svm(net, data).cosine],
     "robustness": run_robustness,
-    "compare": lambda net, data: [str(nm.compare([net, net], data).training[0].q)],
+    "compare": lambda net, data: [str(nm.compare([net, net], data).reports[0].q)],
     "gradient_flow": lambda net, data: [
         nm.gradient_flow(net, data, time=1.0, progress=False).rows[-1]["q_min"]
     ],

@@ -51,7 +51,7 @@ NUMBERED = {
         nm.robustness(net(), data, attacks=[], carlini_wagner_steps=1, progress=False).lower
     ),
     "label_errors": lambda data: nm.label_errors(data).scores,
-    "compare": lambda data: nm.compare([net(), net()], data, progress=False).training[1].q,
+    "compare": lambda data: nm.compare([net(), net()], data, progress=False).reports[1].q,
     "maximize_margin": lambda data: [nm.maximize_margin(net(), data, **BRIEF).rows[-1]["q_min"]],
 }
 
