@@ -125,7 +125,7 @@ def test_one_probability_is_read_as_log_odds(call):
 def test_a_page_reads_one_probability_as_log_odds(tmp_path):
     net = Own(ENDS_OF_ONE["by hand"][0], 1)
     page = nm.page(net, labelled(net)[1], out=tmp_path / "page.html")
-    assert "it is right on 30 of 32" in words_of(page.path.read_text())
+    assert "Right on 30 of 32" in words_of(page.path.read_text())
     assert "log odds of the net&#39;s outputs" in page.path.read_text()
 
 
