@@ -315,6 +315,15 @@ def test_as_many_samples_as_are_named_tell_nets_apart():
     assert 68 <= shown <= 92  # 80, and three deviations of 4 to either side
 
 
+def test_more_samples_are_asked_for_than_were_given():
+    """Also of five, all of which speak for one net: the exact test asks for a sixth."""
+    q = np.ones((2, 5))
+    q[0] = -1
+    low, high = difference_intervals(ERROR, list(q))[0, 1]
+    assert low <= 0 <= high
+    assert count_samples_that_tell(share=1.0, gap=1.0) == 6
+
+
 def test_classes_in_which_nets_differ_are_named():
     y = torch.arange(3).repeat(40)
     scores = torch.nn.functional.one_hot(y, 3).double()

@@ -18,7 +18,8 @@ def encode_text_labels(
     Classes are in the order of `names`; of None in that of the categories, or of the alphabet, and
     over all data sets together. Data sets with other labels are returned as they are.
     """
-    texts = [None if (where := _find_labels(data)) is None else _read(where[1]) for data in several]
+    places = [_find_labels(data) for data in several]
+    texts = [None if place is None else _read(place[1]) for place in places]
     found = [text for text in texts if text is not None]
     if not found:
         return list(several), names
@@ -33,9 +34,8 @@ def encode_text_labels(
             )
     numbers = {name: number for number, name in enumerate(names)}
     encoded = []
-    for data, text in zip(several, texts, strict=True):
-        where = _find_labels(data)
-        if text is None or where is None:
+    for data, place, text in zip(several, places, texts, strict=True):
+        if text is None or place is None:
             encoded.append(data)
             continue
         labels = text[0].tolist()
@@ -47,7 +47,7 @@ def encode_text_labels(
                 " the order of the class numbers, as class_names."
             )
         y = torch.tensor([numbers[label] for label in labels], dtype=torch.int64, device="cpu")
-        key, _ = where
+        key, _ = place
         encoded.append({**data, key: y} if isinstance(data, Mapping) else (data[0], y))
     return encoded, list(names)
 

@@ -86,7 +86,11 @@ def population_field(trial: Trial, *, turn: float = 2**1.5, twice: float = 2.0) 
     masses = random.normal(size=(256, n))
     gaps = np.abs(t[:, :, None] - t[:, None]) + np.where(np.eye(n), np.inf, 0.0)
     h = np.minimum(gaps.min((1, 2)), 1.0)[:, None]
-    feature = lambda s: (masses[:, None] * np.maximum(t[:, None] - s[..., None], 0)).sum(2)  # noqa: E731
+
+    def feature(s: np.ndarray) -> np.ndarray:
+        """The sum of ReLUs that begin at the points, (256, n)."""
+        return (masses[:, None] * np.maximum(t[:, None] - s[..., None], 0)).sum(2)
+
     sides, middle = (feature(t - h) + feature(t + h)), feature(t)
     off = np.abs(sides - twice * middle - h * masses) / (np.abs(sides) + np.abs(middle) + h)
     return Finding.of(np.maximum(turned - most, off.max(1)), f"{n} cells and points, 256 times")
