@@ -1,6 +1,7 @@
 """What people pass in: every kind of net and of batch gives the numbers of its plain form."""
 
 import copy
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -362,7 +363,8 @@ def test_labels_that_are_text_name_the_classes():
         pd.Series(categories),
     ):
         for data in ((X, labels), {"input": X, "labels": labels}):
-            found = nm.measure(net, data)
+            with pytest.warns(UserWarning, match="numbered 0 'cat', 1 'dog', 2 'hare', .*alphabet"):
+                found = nm.measure(net, data)
             assert torch.equal(found.q, expected)
             assert found.class_names == ("cat", "dog", "hare")
     # The order is that of the categories, or of the names that are given, and not the alphabet's.
@@ -370,6 +372,10 @@ def test_labels_that_are_text_name_the_classes():
     other = nm.measure(net, (X, 2 - y)).q
     assert torch.equal(nm.measure(net, (X, turned)).q, other)
     given = ["hare", "dog", "cat"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nm.measure(net, (X, names[y]), class_names=given)  # an order that is given is no guess
+        nm.label_errors((X, names[y]))  # nor is there a net
     assert torch.equal(nm.measure(net, (X, names[y]), class_names=given).q, other)
     # Both data sets of a call are read by the same names, also where one lacks some.
     found = nm.compare([net, net], (X, names[y]), (X[1:3], names[y[1:3]]), progress=False)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, default_collate
 
 from ..core.arguments import check_count
+from ..core.caller import warn_caller
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, NetmarginError
 from .accepted_models import check_model
@@ -91,9 +92,16 @@ def takes_data(function: Function) -> Function:
         except TypeError:  # which the call itself explains
             return given, named
         sets = [name for name in ("data", "heldout") if name in bound.arguments]
-        before, names = [bound.arguments[name] for name in sets], bound.arguments.get("class_names")
-        after, names = encode_text_labels(before, names)
+        before, given_names = [bound.arguments[s] for s in sets], bound.arguments.get("class_names")
+        after, names = encode_text_labels(before, given_names)
         if any(new is not old for new, old in zip(after, before, strict=True)):
+            if given_names is None and names and _NETS & bound.arguments.keys():
+                shown = ", ".join(f"{number} {name!r}" for number, name in enumerate(names[:3]))
+                warn_caller(
+                    f"The labels are text, and the classes are numbered {shown}, ..., in the order"
+                    " of the categories or of the alphabet. If the outputs of the net are in"
+                    " another order, every number is wrong: give the names in theirs as class_names."
+                )
             bound.arguments |= {**dict(zip(sets, after, strict=True)), "class_names": names}
         return bound.args, bound.kwargs
 
