@@ -100,7 +100,7 @@ def takes_data(function: Function) -> Function:
                 warn_caller(
                     f"The labels are text, and the classes are numbered {shown}, ..., in the order"
                     " of the categories or of the alphabet. If the outputs of the net are in"
-                    " another order, every number is wrong: give the names in theirs as class_names."
+                    " another order, every number is wrong: give class_names in theirs."
                 )
             bound.arguments |= {**dict(zip(sets, after, strict=True)), "class_names": names}
         return bound.args, bound.kwargs
