@@ -232,7 +232,7 @@ def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
     behind = np.multiply.outer(p, q) - np.multiply.outer(q, p)
     ahead = -(np.multiply.outer(p, p) + np.multiply.outer(q, q))
     # On the arc after each wall, and on the opposite one.
-    sides = np.where(behind != 0, behind, ahead)[plane.any(1)]
+    sides = np.where(behind != 0, behind, ahead)[(plane != 0).any(1)]
     return [*np.unique(np.vstack([sides > 0, sides < 0]).astype(bool), axis=0)]
 
 
