@@ -263,8 +263,6 @@ def drawing() -> list[EntryPoint]:
         entry("figures.draw_two_layer_runs", "optimum run", **runs, **folder, left_out=odd_optimum),
         entry("theory.verify", "seed progress watch", **claims, left_out=odd_claims),
         entry("papers.reproduce", "scale", **figure, left_out=odd_run),
-        entry("papers.figure", **fig2a),
-        entry("papers.status", **fig2a, scale="smoke", out=FOLDER),
     ]
 
 

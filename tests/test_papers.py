@@ -19,9 +19,11 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.papers import SCALES, Check, list_figures, reproduce, status, write_gallery
+from netmargin.papers import SCALES, Check, list_figures, reproduce
 from netmargin.papers.gallery import runs
 from netmargin.papers.gallery.figure import figure
+from netmargin.papers.gallery.page import write_gallery
+from netmargin.papers.gallery.reproduction import describe_status
 from netmargin.papers.gallery.runs import folder_of
 from netmargin.papers.gallery.sweep import sweep
 from netmargin.papers.lyu_li import _training as training
@@ -65,7 +67,7 @@ def test_figures_at_smoke_scale(out, id):
     assert len(numbers["rows"]) == len(figure(id).runs(figure(id).scales["smoke"]))
     with (result.folder / "numbers.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(numbers["rows"])
-    assert status(id, "smoke", out=out) == "holds"
+    assert describe_status(id, "smoke", out) == "holds"
 
 
 def test_the_committed_gallery():
@@ -113,11 +115,11 @@ def test_figures_share_their_runs(out, tmp_path):
     trained = figure("lyu-li/fig1")
     runs, settings = Path(trained.runs_of) / "smoke/runs", trained.scales["smoke"]
     (tmp_path / runs).mkdir(parents=True)
-    assert status("lyu-li/fig3", "smoke", out=tmp_path) == "-"
+    assert describe_status("lyu-li/fig3", "smoke", tmp_path) == "-"
     for run in trained.runs(settings):
         name = folder_of(trained, settings, run, runs).with_suffix(".json")
         shutil.copy(out / name, tmp_path / name)
-    assert status("lyu-li/fig3", "smoke", out=tmp_path) == "computed"
+    assert describe_status("lyu-li/fig3", "smoke", tmp_path) == "computed"
 
 
 @pytest.mark.slow
@@ -219,7 +221,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
     assert len(kept) >= 2
     if len(kept) == 12:  # all were done before the signal came: one must be left to go on with
         (runs / f"{kept.popitem()[0]}").unlink()
-    assert status("chizat-bach/fig2c", "smoke", out=tmp_path) == f"{len(kept)} of 12 runs"
+    assert describe_status("chizat-bach/fig2c", "smoke", tmp_path) == f"{len(kept)} of 12 runs"
     result = reproduce("chizat-bach/fig2c", out=tmp_path, jobs=2, progress=False)
     assert all((runs / name).read_bytes() == content for name, content in kept.items())
     assert [(row["d"], row["seed"]) for row in result.rows] == [
@@ -236,7 +238,7 @@ def test_a_finding_that_is_not_there(out, monkeypatch, capsys):
     assert "not reproduced: chizat-bach/fig4" in capsys.readouterr().err
     assert main(command) == 0
     assert "NO   pigs fly" in capsys.readouterr().out
-    assert status("chizat-bach/fig4", "smoke", out=out) == "DOES NOT HOLD"
+    assert describe_status("chizat-bach/fig4", "smoke", out) == "DOES NOT HOLD"
     monkeypatch.undo()
     reproduce("chizat-bach/fig4", out=out, jobs=1, progress=False)
 
@@ -408,11 +410,11 @@ def test_results_of_other_settings_are_not_shown(tmp_path, monkeypatch):
     changed(monkeypatch, "wei-2018/fig1", scales=scales, finding="other")
     assert write_gallery(page, tmp_path / "out") == ["chizat-bach/fig2a"]
     assert page.read_text() == before
-    assert status("wei-2018/fig1", "smoke", out=tmp_path / "out") == "-"
+    assert describe_status("wei-2018/fig1", "smoke", tmp_path / "out") == "-"
     (tmp_path / "out/chizat-bach/fig2a/smoke/numbers.json").write_text("{")
     assert write_gallery(page, tmp_path / "out") == []
     assert page.read_text() == before
-    assert status("chizat-bach/fig2a", "smoke", out=tmp_path / "out") == "computed"
+    assert describe_status("chizat-bach/fig2a", "smoke", tmp_path / "out") == "computed"
 
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path, monkeypatch):

@@ -45,13 +45,15 @@ def run(options: argparse.Namespace) -> int:
     """Reproduce figures by id, of a paper, or all; the exit code is 1 if one fails."""
     from .. import papers
     from ..core.parallel import on_cluster
+    from ..papers.gallery.figure import figure
+    from ..papers.gallery.page import write_gallery
 
     if options.list:
-        listed = [_describe_figure(papers, id, options.out) for id in papers.list_figures()]
+        listed = [_describe_figure(id, options.out) for id in papers.list_figures()]
         print(as_json(listed) if options.json else _write_table(listed))
         return 0
     chosen = _choose_figures(papers, options.ids)
-    chosen = [id for id in chosen if options.scale in papers.figure(id).scales]
+    chosen = [id for id in chosen if options.scale in figure(id).scales]
     if not chosen:
         raise ArgumentError(
             f"None of these figures has the scale {options.scale}; `--list --json` names theirs."
@@ -70,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         lacking = [{"id": id, "holds": None} for id in broken]
         print(as_json([*map(_describe_result, found), *lacking]))
     if options.gallery:
-        written = papers.write_gallery(options.gallery, options.out)
+        written = write_gallery(options.gallery, options.out)
         say(f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}")
     missing = [result.figure.id for result in found if not result.holds]
     if options.check and missing:
@@ -85,10 +87,11 @@ def _reproduce_figures(
 ) -> tuple[list[Any], list[str]]:
     """Reproduce figures side by side: what was found, and the ids of those that failed."""
     from ..core.parallel import WorkerKilledError
+    from ..papers.gallery.figure import figure
     from ..papers.gallery.sweep import sweep
 
     if options.scale not in ("smoke", "laptop"):
-        minutes = sum(papers.figure(id).minutes[options.scale] for id in chosen)
+        minutes = sum(figure(id).minutes[options.scale] for id in chosen)
         duration = f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
         most = "at most " if len(chosen) > 1 else ""  # figures may share runs
         say(
@@ -163,10 +166,13 @@ def _describe_result(result: Any) -> dict:
     }
 
 
-def _describe_figure(papers: Any, id: str, out: Path) -> dict:
+def _describe_figure(id: str, out: Path) -> dict:
     """The entry of a figure in the list: title, minutes per scale, and how the last run ended."""
-    known = papers.figure(id)
-    done = ((scale, papers.status(id, scale, out=out)) for scale in reversed(list(known.scales)))
+    from ..papers.gallery.figure import figure
+    from ..papers.gallery.reproduction import describe_status
+
+    known = figure(id)
+    done = ((scale, describe_status(id, scale, out)) for scale in reversed(list(known.scales)))
     last = next((f"{scale}: {state}" for scale, state in done if state != "-"), None)
     return {
         "id": id,

@@ -2,6 +2,6 @@
 
 from .gradient_descent import gradient_descent
 from .gradient_flow import Trajectory, gradient_flow
-from .theory_rate import SmoothnessBounds, TheoryRate
+from .theory_rate import SmoothnessBounds
 
-__all__ = ["SmoothnessBounds", "TheoryRate", "Trajectory", "gradient_descent", "gradient_flow"]
+__all__ = ["SmoothnessBounds", "Trajectory", "gradient_descent", "gradient_flow"]

@@ -92,31 +92,8 @@ class TheoryRate:
     2/L} (its largest value below u = 2 - 2/L), mu = u_0 / (2 u), lambda = Loss u^{1 - 2/L} / (L
     kappa), and gamma-hat = e^phi / rho^L, phi = log u + I, I <= 0 an integral.
 
-    Source: Lyu and Li 2019, Appendices E.1 and E.2.
-
-    Parameters
-    ----------
-    log_loss, log_norm : float
-        Natural logs of the *summed* loss at the beginning, below 0, and of ||theta|| there.
-    order : float
-        Homogeneity order L of the net.
-    bounds : SmoothnessBounds
-        Bounds of the net's margins and their derivatives.
-
-    Raises
-    ------
-    DataError
-        The summed loss is not below 1.
-
-    Examples
-    --------
-    >>> import netmargin as nm
-    >>> bounds = nm.flow.SmoothnessBounds.of_layers([[1.0, 0.0]], power=2)
-    >>> rate = nm.flow.TheoryRate(log_loss=-1.0, log_norm=0.5, order=3.0, bounds=bounds)
-    >>> rate.mu(-1.0), rate.mu(-2.0)
-    (0.5, 0.25)
-    >>> rate.log_rate(-20.0) > rate.log_rate(-10.0)  # larger steps where the loss is smaller
-    True
+    `log_loss` and `log_norm` are natural logs of the *summed* loss at the beginning, and of
+    ||theta|| there. Lyu and Li 2019, Appendices E.1 and E.2.
     """
 
     def __init__(self, log_loss: float, log_norm: float, order: float, bounds: SmoothnessBounds):

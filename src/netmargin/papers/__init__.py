@@ -3,18 +3,14 @@ as an executable check.
 """
 
 from .contents import list_figures
-from .gallery.figure import SCALES, Check, Figure, figure
-from .gallery.page import write_gallery
-from .gallery.reproduction import Reproduction, reproduce, status
+from .gallery.figure import SCALES, Check, Figure
+from .gallery.reproduction import Reproduction, reproduce
 
 __all__ = [
     "SCALES",
     "Check",
     "Figure",
     "Reproduction",
-    "figure",
     "list_figures",
     "reproduce",
-    "status",
-    "write_gallery",
 ]

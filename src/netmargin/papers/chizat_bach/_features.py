@@ -40,12 +40,12 @@ class FeatureMeasure:
 
     def decision_function(self, X) -> np.ndarray:
         """Values at inputs X (n, d), (n,)."""
-        return self.weights @ self.feature(*map(_as_tensor, (self.atoms, X))).detach().numpy()
+        return self.weights @ self.feature(*map(as_tensor, (self.atoms, X))).detach().numpy()
 
     def check(self, inputs: np.ndarray) -> None:
         """Raise ArgumentError, with the difference, unless (A1) holds at random neurons."""
-        random, X = np.random.default_rng(0), _as_tensor(inputs)
-        w = _as_tensor(random.normal(size=(_TRIED, self.atoms.shape[1])))
+        random, X = np.random.default_rng(0), as_tensor(inputs)
+        w = as_tensor(random.normal(size=(_TRIED, self.atoms.shape[1])))
         values = self.feature(w, X)
         if values.shape != (_TRIED, len(X)) or not values.isfinite().all():
             raise ArgumentError(
@@ -66,38 +66,22 @@ class FeatureMeasure:
                 )
 
 
-class Neurons:
-    """Features of the particles of a measure at inputs Z (n, D), and their gradients in what moves:
-    all of an atom, but for ReLUs of power 2 its output weight, which is a sign.
+def find_moving(
+    measure: ReLUMeasure | FeatureMeasure,
+) -> tuple[Callable[[Tensor, Tensor], Tensor], np.ndarray]:
+    """What moves of a measure's atoms, and the features, (N, n), as a function of it and of inputs
+    Z (n, D): all, but for ReLUs of power 2 their output weights, which are signs.
     """
-
-    def __init__(self, measure: ReLUMeasure | FeatureMeasure, Z: np.ndarray):
-        self._measure, self._Z, self._X = measure, Z, _as_tensor(Z)
-        fixed = isinstance(measure, ReLUMeasure) and measure.power == 2
-        self.atoms = measure.atoms[:, : measure.atoms.shape[1] - fixed]
-
-    def respond(self, at: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Features (N, n) of atoms (N, k), and the gradients (N, k) of their sums over v (n,)."""
-        measure = self._measure
-        if isinstance(measure, FeatureMeasure):
-            w = _as_tensor(at).requires_grad_(True)
-            features = measure.feature(w, self._X)
-            values = features.detach().numpy()
-            return values, lambda v: torch.autograd.grad((features @ _as_tensor(v)).sum(), w)[
-                0
-            ].numpy()
-        k, phi = self._Z.shape[1], measure.activation
-        t, b = at[:, :k] @ self._Z.T, measure.atoms[:, k:] if at.shape[1] == k else at[:, k:]
-        inner, slopes = phi.feature(t), phi.derivative(t)
-
-        def pull(v: np.ndarray) -> np.ndarray:
-            """The gradient in a, and in b where it moves."""
-            along = b * (slopes @ (v[:, None] * self._Z))
-            return along if at.shape[1] == k else np.column_stack([along, inner @ v])
-
-        return b * inner, pull
+    if isinstance(measure, FeatureMeasure):
+        return measure.feature, measure.atoms
+    slope, k = measure.slope, measure.atoms.shape[1] - 1
+    phi = lambda t: torch.nn.functional.leaky_relu(t, slope)  # noqa: E731
+    if measure.power == 1:
+        return lambda w, Z: w[:, k:] * phi(w[:, :k] @ Z.T), measure.atoms
+    signs = as_tensor(measure.atoms[:, k:])
+    return lambda a, Z: signs * phi(a @ Z.T).square(), measure.atoms[:, :k]
 
 
-def _as_tensor(values) -> Tensor:
+def as_tensor(values) -> Tensor:
     """Values as a float64 tensor."""
-    return torch.as_tensor(values, dtype=torch.float64)
+    return torch.as_tensor(values, dtype=torch.float64, device="cpu")

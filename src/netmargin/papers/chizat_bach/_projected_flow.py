@@ -1,22 +1,24 @@
 """Wasserstein gradient flow of the smooth margin as seen on the sphere."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from scipy.integrate import solve_ivp
 from scipy.special import logsumexp
+from torch import Tensor
 
 from ...core.matrices import SolverData, binary_data
 from ...core.records import short_repr
 from ...errors import ArgumentError, DataError
 from ...losses import Loss
+from ...nets.model import with_gradients
 from ...result import Status
 from ...solvers.solution import ReLUMeasure
 from ...twolayer.smooth_margin import margin_loss, sample_weights
-from ._features import FeatureMeasure, Neurons
+from ._features import FeatureMeasure, as_tensor, find_moving
 
 _LARGEST_LOG_MASS = 300.0
 """Masses above e^300 enter as e^300: the weights of the samples are then those of the least margin
@@ -38,6 +40,7 @@ class ProjectedFlow:
     __repr__ = short_repr
 
 
+@with_gradients
 def projected_flow(
     start: ReLUMeasure | FeatureMeasure,
     X,
@@ -99,7 +102,7 @@ def projected_flow(
             " Large masses, large inputs and kinks of ReLU take small steps: raise max_evaluations"
             " or rtol, scale X, or use train_both_layers.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,  # at the call of projected_flow
         )
     # How far the integration came is worth a record, and at the start the only one.
     if status is not Status.FINISHED and (not reached or now > reached[-1]):
@@ -116,48 +119,51 @@ class _FlowField:
     def __init__(
         self, data: SolverData, start: ReLUMeasure | FeatureMeasure, loss: Loss, most: int
     ):
-        self._labels, self._loss, self._left = data.y, loss, most
-        self._measure, self._neurons = start, Neurons(start, data.Z)
+        self._Z, self._labels, self._loss, self._left = (
+            *map(as_tensor, (data.Z, data.y)),
+            loss,
+            most,
+        )
+        self._measure, (self._feature, self._atoms) = start, find_moving(start)
 
     def start(self) -> np.ndarray:
         """The state at time 0: directions of the particles, and logs of their masses."""
-        sizes = np.linalg.norm(self._neurons.atoms, axis=1)
-        directions = self._neurons.atoms / sizes[:, None]
-        return np.append(directions, np.log(self._measure.weights) + 2 * np.log(sizes))
+        sizes = np.linalg.norm(self._atoms, axis=1)
+        return np.append(
+            self._atoms / sizes[:, None], np.log(self._measure.weights) + 2 * np.log(sizes)
+        )
 
     def __call__(self, t: float, state: np.ndarray) -> np.ndarray:
         if not self._left:
             raise TimeoutError
         self._left -= 1
-        theta, _, features, pull, p = self._unpack_state(state)
-        v = p * self._labels
-        gradient, J = pull(v), features @ v
+        theta, _, features, p = self._unpack_state(state)
+        J = features @ (p * self._labels)
+        (gradient,) = torch.autograd.grad(J.sum(), theta)
+        theta, J = theta.detach(), J.detach()
         # By Euler's theorem the radial part of the gradient is 2 J' theta.
-        return np.concatenate([(gradient - 2 * J[:, None] * theta).ravel(), 4 * J])
+        return torch.cat([(gradient - 2 * J[:, None] * theta).flatten(), 4 * J]).numpy()
 
     def row(
         self, state: np.ndarray
     ) -> tuple[float, float, np.ndarray, ReLUMeasure | FeatureMeasure]:
         """Margin, log mass, dual weights and probability measure of a state."""
-        theta, log_masses, features, _, p = self._unpack_state(state)
+        theta, log_masses, features, p = self._unpack_state(state)
         log_mass = float(logsumexp(log_masses))
         weights = np.exp(log_masses - log_mass)
-        atoms = np.column_stack([theta, self._measure.atoms[:, theta.shape[1] :]])
-        q = self._labels * (weights @ features)
+        atoms = np.column_stack([theta.detach(), self._measure.atoms[:, theta.shape[1] :]])
+        q = self._labels * (as_tensor(weights) @ features)
         measure = replace(self._measure, atoms=atoms, weights=weights / weights.sum())
-        return float(q.min()), log_mass, p, measure
+        return q.min().item(), log_mass, p.numpy(), measure
 
-    def _unpack_state(
-        self, state: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable, np.ndarray]:
-        """Unit directions, log masses, features (N, n), their gradients, sample weights."""
-        count = len(self._neurons.atoms)
+    def _unpack_state(self, state: np.ndarray) -> tuple[Tensor, np.ndarray, Tensor, Tensor]:
+        """Unit directions, log masses, features (N, n) of the directions, sample weights."""
+        count = len(self._atoms)
         theta, log_masses = state[:-count].reshape(count, -1), state[-count:]
         # Integration drifts off the sphere.
-        theta = theta / np.linalg.norm(theta, axis=1, keepdims=True)
-        features, pull = self._neurons.respond(theta)
+        theta = as_tensor(theta / np.linalg.norm(theta, axis=1, keepdims=True)).requires_grad_()
+        features = self._feature(theta, self._Z)
         largest = log_masses.max()
         masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG_MASS))
-        q = self._labels * (masses @ features)
-        p = sample_weights(torch.from_numpy(-q)[None], self._loss)[0].numpy()
-        return theta, log_masses, features, pull, p
+        q = self._labels * (as_tensor(masses) @ features.detach())
+        return theta, log_masses, features, sample_weights(-q[None], self._loss)[0]

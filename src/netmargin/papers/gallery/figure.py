@@ -103,8 +103,8 @@ class Figure:
 
     Examples
     --------
-    >>> import netmargin as nm
-    >>> known = nm.papers.figure("wei-2019/fig1")
+    >>> from netmargin.papers.gallery.figure import figure
+    >>> known = figure("wei-2019/fig1")
     >>> known.runs(known.scales["smoke"])
     [{'seed': 0}]
     """
@@ -128,29 +128,7 @@ class Figure:
 
 
 def figure(id: str) -> Figure:
-    """Look up a figure or table of the papers by its id. Beyond the papers.
-
-    Parameters
-    ----------
-    id : str
-        One of the ids that `list_figures` lists, such as "lyu-li/fig1".
-
-    Returns
-    -------
-    Figure
-        Its title, finding, settings per scale and functions.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no figure of that id; the message lists all ids and suggests the nearest.
-
-    Examples
-    --------
-    >>> import netmargin as nm
-    >>> nm.papers.figure("chizat-bach/fig2a").title
-    'projection of the data on the first two dimensions'
-    """
+    """Look up a figure or table of the papers by its id. Raises ArgumentError if there is none."""
     known = list_figures()
     require_known("figure", id, known, known)
     module = import_figure(id)

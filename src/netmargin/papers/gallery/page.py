@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ...core.arguments import check_path
 from ...core.files import write_atomically
 from ..contents import list_figures
 from .figure import Figure, figure
@@ -19,44 +18,19 @@ _HEAD = (
 )
 
 
-def write_gallery(page: Path, out: str | Path) -> list[str]:
-    """Write a Markdown page of all figures that were reproduced under `out`. Beyond the papers.
+def write_gallery(page: Path, out: Path) -> list[str]:
+    """Write a Markdown page of all figures that were reproduced under `out`, or bring it up to
+    date; return the ids of those whose entries were written anew.
 
-    Each figure is shown at the largest scale that is complete and whose settings are still those
-    of the figure. Its picture is copied to a folder of the page's name beside the page. Entries of
-    a page that is there already stay as they are where `out` has nothing of their figure.
-
-    Parameters
-    ----------
-    page, out : str or Path
-        The Markdown file to write, or to bring up to date; the folder that `reproduce` wrote to.
-
-    Returns
-    -------
-    list of str
-        The ids of the figures whose entries were written anew.
-
-    Raises
-    ------
-    ArgumentError, OSError
-        If `page` or `out` is not a path, or a file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import netmargin as nm
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     result = nm.papers.reproduce("wei-2019/fig1", out=folder, jobs=1, progress=False)
-    ...     nm.papers.write_gallery(Path(folder) / "gallery.md", folder)
-    ['wei-2019/fig1']
+    Each figure is shown at the largest scale that is complete and whose settings are still those of
+    the figure. Its picture is copied to a folder of the page's name beside the page. Entries stay
+    as they are where `out` has nothing of their figure.
     """
-    page, out, written = check_path("page", page), check_path("out", out), []
-    entries = _split_entries(page)
+    entries, written = _split_entries(page), []
     for id in list_figures():
         known = figure(id)
         for scale in reversed(list(known.scales)):  # the largest that is complete
-            numbers, drawn = read_numbers(known, scale, out), Path(out) / id / scale / "figure.png"
+            numbers, drawn = read_numbers(known, scale, out), out / id / scale / "figure.png"
             if numbers is not None and drawn.exists():
                 picture = page.with_suffix("") / f"{id.replace('/', '-')}.png"
                 picture.parent.mkdir(parents=True, exist_ok=True)

@@ -148,36 +148,11 @@ def reproduce(
     return result
 
 
-def status(id: str, scale: str, *, out: str | Path = OUT) -> str:
-    """Say in a few words how far a figure is reproduced under `out`. Beyond the papers.
-
-    Parameters
-    ----------
-    id, scale : str
-        One of the ids that `list_figures` lists, and one of the figure's scales.
-    out : str or Path, default "runs/reproduce"
-        Folder that `reproduce` wrote to.
-
-    Returns
-    -------
-    str
-        "-" where nothing is there, "3 of 8 runs" where runs are missing, "computed" where figure
-        and numbers are missing or belong to other settings, else "holds" or "DOES NOT HOLD".
-
-    Raises
-    ------
-    ArgumentError
-        If the id or scale is unknown, or `out` is not a path.
-
-    Examples
-    --------
-    >>> import netmargin as nm
-    >>> nm.papers.status("lyu-li/fig1", "paper", out="no-such-folder")
-    '-'
+def describe_status(id: str, scale: str, out: Path) -> str:
+    """Say how far a figure is reproduced under `out`: "-", "3 of 8 runs", "computed" where numbers
+    are missing or of other settings, "holds" or "DOES NOT HOLD".
     """
-    known, out = figure(id), check_path("out", out)
-    scale = check_choice("scale", scale, known.scales)
-    runs = plan_runs(id, scale, out)
+    known, runs = figure(id), plan_runs(id, scale, out)
     done = sum(planned.is_done for planned in runs)
     if done < len(runs):
         return f"{done} of {len(runs)} runs" if done else "-"

@@ -29,9 +29,16 @@ PANELS = {
 
 
 def make_curves(
-    net: str, rates: tuple[str, ...], names: tuple[str, ...], check: Callable, **given
+    net: str,
+    rates: tuple[str, ...],
+    names: tuple[str, ...],
+    check: Callable | None = None,
+    **given,
 ) -> Figure:
-    """A figure of a row of panels for each rate, the quantities `names` in columns."""
+    """A figure of a row of panels for each rate, the quantities `names` in columns; the check is
+    `check_fit` of the margin among them, where there is no other.
+    """
+    margin = next(name for name in names if "margin" in name)
     titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
 
     def draw(settings: Settings, rows: list[Row]):
@@ -57,7 +64,7 @@ def make_curves(
         differs=SUBSET if net == "cnn" else SUBSET_VGG,
         runs=lambda settings: runs(net, *rates, biases=settings["biases"]),
         draw=draw,
-        check=check,
+        check=check or (lambda settings, rows: check_fit(rows, margin)),
         **given,
     )
 
@@ -67,11 +74,14 @@ def net_name(row: Row) -> str:
     return "without bias" if row["bias"] == WITHOUT_BIAS else "with bias"
 
 
-def fitted(row: Row) -> Check:
-    """Check that every training sample is correct in the end."""
-    share = f"{100 * row['accuracy']:.4g}% of the training samples are correct"
-    sentence = f"{_name_run(row)}: {share}, log10-loss {row['log10_loss']:.1f}"
-    return Check(sentence, row["accuracy"] == 1)
+def check_fit(rows: list[Row], margin: str) -> list[Check]:
+    """Check that every training sample is correct in the end, and that fitted margins rise."""
+    found = []
+    for row in rows:
+        share = f"{100 * row['accuracy']:.4g}% of the training samples are correct"
+        sentence = f"{_name_run(row)}: {share}, log10-loss {row['log10_loss']:.1f}"
+        found.append(Check(sentence, row["accuracy"] == 1))
+    return found + [rising(row, margin) for row in rows]
 
 
 def rising(row: Row, name: str = "layer_margin") -> Check:

@@ -37,37 +37,9 @@ def spread_measure(net: NormalizedNet, data: Data) -> np.ndarray:
     """The p of Lemma B.1 for a start: good random features, none with much weight.
 
     The weight of each neuron of the best net, of any width, is spread evenly over those features of
-    the same sign whose directions are within gamma / 4 of its own, gamma the largest l1 margin.
-
-    Parameters
-    ----------
-    net : NormalizedNet
-        A net of `NormalizedReLU` features, with |a_j| = |b_j|.
-    data : pair or iterable
-        Inputs (N, d) and two kinds of labels.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Probabilities with margins of at least gamma / 2 on the samples, for `early_margin(p=)`.
-
-    Raises
-    ------
-    DataError
-        A neuron has no feature near it: with the widths of `subsampling_widths` this is improbable.
-    ModelError
-        The features are others, or |a_j| != |b_j|.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from netmargin.papers.two_homogeneity import NormalizedNet, NormalizedReLU, spread_measure
-    >>> data = torch.eye(2, dtype=torch.float64), torch.tensor([1, -1])
-    >>> p = spread_measure(NormalizedNet(NormalizedReLU(2, 500), 500), data)
-    >>> bool(p.max() < 0.1)
-    True
-
-    Source: "The ubiquity of 2-homogeneity" 2024, Lemma B.1.
+    the same sign whose directions are within gamma / 4 of its own, gamma the largest l1 margin; so
+    margins are at least gamma / 2. `early_margin` takes these probabilities, (m,), as its `p`. "The
+    ubiquity of 2-homogeneity" 2024, Lemma B.1.
     """
     model, samples = read_model_and_data(net, data)
     if not (isinstance(model, NormalizedNet) and isinstance(model.inner, NormalizedReLU)):
