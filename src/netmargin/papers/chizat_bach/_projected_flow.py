@@ -159,9 +159,10 @@ class _FlowField:
     def _unpack_state(self, state: np.ndarray) -> tuple[Tensor, np.ndarray, Tensor, Tensor]:
         """Unit directions, log masses, features (N, n) of the directions, sample weights."""
         count = len(self._atoms)
-        theta, log_masses = state[:-count].reshape(count, -1), state[-count:]
+        drifted, log_masses = state[:-count].reshape(count, -1), state[-count:]
         # Integration drifts off the sphere.
-        theta = as_tensor(theta / np.linalg.norm(theta, axis=1, keepdims=True)).requires_grad_()
+        theta = as_tensor(drifted / np.linalg.norm(drifted, axis=1, keepdims=True))
+        theta.requires_grad_()
         features = self._feature(theta, self._Z)
         largest = log_masses.max()
         masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG_MASS))
