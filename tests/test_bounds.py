@@ -97,6 +97,19 @@ def test_rademacher_estimates_stay_below_their_lemmas():
 
 
 @pytest.mark.slow
+def test_the_largest_margin_where_each_sample_has_its_own_noise():
+    """Samples of one point of the line are weighed alike: `chizat-bach/interclass-bound`."""
+    line, y = np.array([-0.5, -0.2, 0.15, 0.5]), np.array([1, -1, 1, -1])
+    noise, at = np.sqrt(1 - line**2), np.random.default_rng(0).integers(4, size=16)
+    alike = np.diag(noise / np.sqrt(np.bincount(at)))
+    few = nm.solvers.f1_max_margin(np.column_stack([line, alike]), y)
+    all_samples = np.column_stack([line[at], np.diag(noise[at])])
+    best = nm.solvers.f1_max_margin(all_samples, y[at])
+    assert few.margin == pytest.approx(best.margin, rel=1e-6)
+    assert best.upper_bound == pytest.approx(best.margin, rel=1e-5)
+
+
+@pytest.mark.slow
 def test_interclass_distance_finds_planted_structure():
     """Two of 10 coordinates tell classes apart: within 0.1%, in a bracket of less than 1%."""
     for draw, distance in ((nm.datasets.hypercube, math.sqrt(2)), (nm.datasets.gaussian_xor, 2.0)):

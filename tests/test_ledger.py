@@ -178,7 +178,7 @@ BROKEN = [
     ("chizat-bach/growth", {"total": 0.99}, [3]),
     ("chizat-bach/growth", {"share": 5.0}, [0]),
     ("chizat-bach/interclass", {"shift": -0.5}, [0]),
-    ("chizat-bach/interclass-bound", {"share": 0.1}, range(3)),
+    ("chizat-bach/interclass-bound", {"complexity": 0.4}, [0]),
     ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [0]),
     ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [1]),  # the flow
     ("two-homogeneity/implicit-bias", {"divergence": 0.99}, [0]),

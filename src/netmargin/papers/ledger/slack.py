@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
 
+from ...bounds import Bound
 from ...core.records import short_repr
 from .trial import Finding, Trial
 
@@ -105,3 +106,9 @@ def measure_slack(
         searched = f"{len(trials)} trials and {ascent} mutations"
         measured.append(Slack(promise, max(factor, 1.0), sharpest, searched))
     return tuple(measured), {trial: f for trial, f in known.items() if trial not in found}
+
+
+def shrinking(bound: Bound, error: float) -> float:
+    """The factor by which the complexity term can shrink before the error exceeds the bound."""
+    term = next(value for name, value in bound.terms.items() if "complexity" in name)
+    return term / max(error - bound.value + term, term / MOST)

@@ -8,7 +8,6 @@ import numpy as np
 
 from ... import datasets
 from ...bounds import (
-    Bound,
     deep_bound,
     kernel_bound,
     regression_bound,
@@ -20,7 +19,7 @@ from ...regularization.weak import weak_regularization
 from ...solvers import f1_logistic, f1_max_margin
 from ..ledger.claim import claim
 from ..ledger.regression import slope
-from ..ledger.slack import MOST
+from ..ledger.slack import MOST, shrinking
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 
@@ -55,12 +54,6 @@ class _Memory:
             math.sqrt(seen * value**2 + 1 / length**2),
             1 - seen / (_AXES * n),
         )
-
-
-def _shrinks(bound: Bound, error: float) -> float:
-    """The factor by which the complexity term can shrink before the error exceeds the bound."""
-    term = next(value for name, value in bound.terms.items() if "complexity" in name)
-    return term / max(error - bound.value + term, term / MOST)
 
 
 @claim(
@@ -113,7 +106,7 @@ def bounds_hold(trial: Trial, *, complexity: float = 1.0) -> Finding:
     K = np.where(axes == axes[:, None], 0.5, 0.5 / np.pi) * np.outer(memory.lengths, memory.lengths)
     bounds["3.4"] = kernel_bound(memory.values / (2 * memory.size), K, largest=math.sqrt(0.5))
     errors["3.4"] = hard * memory.fresh
-    room = {name: _shrinks(bound, errors[name]) for name, bound in bounds.items()}
+    room = {name: shrinking(bound, errors[name]) for name, bound in bounds.items()}
     violations = [1 / factor - complexity for factor in room.values()]
     violations += [0.0 if bound.value < 1 else math.inf for bound in bounds.values()]
     shown = ", ".join(f"{name}: {errors[name]:.2f} <= {bounds[name].value:.2f}" for name in bounds)
@@ -219,7 +212,7 @@ def regularized_bound(
         "by heart, (3.3)": two_layer_bound(q, X, radius=1.0),
         "by heart, 4.2": deep_bound(q, depth=2, radius=1.0),
     }.items():
-        room[name] = _shrinks(bound, hard * memory.fresh)
+        room[name] = shrinking(bound, hard * memory.fresh)
         violations.append(1 / room[name] - complexity)
         shown.append(f"{name}: {hard * memory.fresh:.3f} <= {bound.value:.2f}")
     return Finding.of(violations, f"d = {d}, n = {n}", "; ".join(shown), **room)
