@@ -10,7 +10,7 @@ import vl_convert
 
 from .change import draw_change
 from .histogram import draw_histogram
-from .lines import draw_loss, draw_margin, draw_weights
+from .lines import draw_loss, draw_margin
 from .spread import draw_spread
 
 SHIPPED = Path(__file__).parent.parent / "src" / "netmargin" / "page" / "static" / "specs"
@@ -22,7 +22,6 @@ CHARTS = {
     "histogram": draw_histogram,
     "spread": draw_spread,
     "change": draw_change,
-    "weights": draw_weights,
     "loss": draw_loss,
     "margin": draw_margin,
 }

@@ -1,4 +1,4 @@
-"""Lines: the weight that the heaviest images carry, the loss and the margin over training."""
+"""Lines: the loss and the margin over training."""
 
 from typing import Any
 
@@ -41,25 +41,6 @@ def mark_nearest(rows: Any, x: Any, y: Any, colour: str) -> Any:
         )
         .add_params(nearest)
     )
-
-
-def draw_weights() -> Any:
-    """Rows `rows` (k, share in percent); signals `half` and `extent`."""
-    signals = [alt.param(name="half", value=None), alt.param(name="extent", value=[0, 1])]
-    rows = alt.Chart(read_rows("rows")).transform_calculate(
-        part="datum.share / 100",
-        tip="'the heaviest ' + format(datum.k, ',') + ' carry ' + format(datum.share / 100, '.1%')",
-    )
-    x = alt.X(
-        "k:Q",
-        scale=alt.Scale(domain={"expr": "extent"}, nice=False),
-        axis=axis_below(tickMinStep=1, format=",d"),
-    )
-    y = alt.Y("part:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5))
-    area = rows.mark_area(fill="var(--weight)", fillOpacity=0.22).encode(x=x, y=y)
-    line = rows.mark_line(stroke="var(--weight)", strokeWidth=2).encode(x=x, y=y)
-    layers = alt.layer(area, line, mark_where("half"), mark_nearest(rows, x, y, "var(--weight)"))
-    return style_chart(layers.add_params(*signals), height=178)
 
 
 def draw_over_epochs(value: str, said: str, colour: str, scale: Any, axis: Any) -> Any:

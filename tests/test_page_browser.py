@@ -103,7 +103,7 @@ def test_every_chart_holds_marks_and_no_width_scrolls_sideways(browser, files, n
             "all => all.map(c => [c.id, c.querySelectorAll('svg [role=graphics-symbol] path, svg .mark-rect path, svg .mark-line path, svg .mark-area path').length])",
         )
         assert [chart for chart, count in marks if count == 0] == []
-        wanted = {"full": 7, "plain": 2, "table": 2, "endless": 1}
+        wanted = {"full": 5, "plain": 2, "table": 2, "endless": 1}
         assert len(marks) == wanted.get(name, len(marks))
         for link in tab.locator("nav a").all():  # which lead somewhere, without a message
             link.click()
@@ -185,13 +185,28 @@ def test_a_share_says_of_which_images_it_is(full):
     assert full.inner_text("#stand-0").startswith("Of the 40 examined images, under the worst")
 
 
-def test_scaling_is_answered_first_and_folded_when_nothing_is_to_be_done(browser, files, full):
+def test_scaling_is_answered_first_and_folded(full):
     said = [line for line in full.inner_text("#scaling").split("\n") if line]
     assert said[1].startswith("All of them: ")
-    tree = full.locator("#scaling .tree > details")
-    assert not tree.is_visible()
+    layers = full.locator("#scaling pre")
+    assert not layers.is_visible()
     full.get_by_text("layer by layer").click()
-    assert tree.is_visible()
+    assert layers.is_visible()
+
+
+def test_the_next_step_shows_the_wrong_ones(full):
+    full.get_by_role("button", name="Show them").click()
+    columns = columns_of()
+    assert read_count(full) == sum(y != p for y, p in zip(columns["y"], columns["p"], strict=True))
+
+
+def test_samples_on_which_nets_disagree_say_what_the_other_one_answers(full):
+    full.get_by_role("button", name="give different answers").click()
+    others = [answer for answer in columns_of()["o"] if answer is not None]
+    assert read_count(full) == len(others)
+    said = full.locator("#gallery .number", has_text="other: ").all_inner_texts()
+    assert 0 < len(said) <= len(others)
+    assert set(said) <= {f"other: {answer}" for answer in others}
 
 
 def test_bars_are_picked_by_click_and_by_drag(full):
@@ -199,6 +214,7 @@ def test_bars_are_picked_by_click_and_by_drag(full):
     marks = full.locator("#c-histogram .mark-rect path[aria-roledescription='bar']")
     assert marks.count() == len(bars["count"])
     index = bars["count"].index(max(bars["count"]))
+    full.locator("#histogram").scroll_into_view_if_needed()
     box = marks.nth(index).bounding_box()
     full.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     full.wait_for_selector("#picked:not([hidden])")

@@ -7,6 +7,7 @@ import torch
 from ..version import __version__
 from .facts import Facts
 from .numbers import count
+from .payload import Training
 
 _MEANINGS = {
     "Score margin": (
@@ -18,14 +19,6 @@ _MEANINGS = {
         " for a linear net, a first-order estimate elsewhere."
     ),
     "Rival": "The class whose boundary is nearest; without distances, with the next highest score.",
-    "Margin score z": (
-        "The mean of the score margins over their standard deviation. Larger is better; it compares"
-        " nets on the same data."
-    ),
-    "Margin-weighted error": (
-        "The sizes of the negative score margins, as a share of those of all: a close miss counts"
-        " little, a confident one much. Smaller is better."
-    ),
     "Intervals": "95%: of the error by Clopper and Pearson, of z by the jackknife.",
     "Exponent, order": (
         "A part with exponent k multiplies the scores by 2 to the power k when its weights are"
@@ -47,18 +40,18 @@ _MEANINGS = {
 }
 
 
-def list_terms(facts: Facts, shown: dict[str, int]) -> tuple[tuple[str, str], ...]:
+def list_terms(
+    facts: Facts, shown: dict[str, int], training: Training | None
+) -> tuple[tuple[str, str], ...]:
     """The terms of the page and their meanings; `shown` counts embedded samples by split."""
-    splits, compared = bool(facts.splits), facts.comparison is not None
+    splits = bool(facts.splits)
     known = {
         "Score margin": splits,
         "Estimated distance": splits and facts.has_distances,
         "Rival": splits,
-        "Margin score z": compared,
-        "Margin-weighted error": compared,
         "Intervals": facts.heldout is not None,
         "Exponent, order": facts.homogeneity is not None,
-        "Normalized margin": compared or facts.history is not None or facts.model is not None,
+        "Normalized margin": training is not None and training.has_margin,
         "Proved radius": any(not linked.report.no_lower for linked in facts.radii),
         "Share, support vector": facts.certificate is not None,
     }

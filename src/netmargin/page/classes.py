@@ -131,13 +131,13 @@ def _list_pairs(labels: Tensor, others: Tensor) -> Columns:
 
 def _measure_classes(split: Measured) -> Columns:
     """The quantiles of the distances, a row for each class that occurs."""
-    rows = [
-        (int(label), *summarize(split.distances[split.labels == label]))
-        for label in torch.unique(split.labels)
-    ]
+    rows = []
+    for label in torch.unique(split.labels).tolist():
+        own = split.distances[split.labels == label]
+        rows.append((label, len(own), *quantiles(own, _LEVELS)))
     if len(rows) > _MATRIX:
         rows.sort(key=lambda row: row[4])
-    names = ("label", "n", *ROW)
+    names = ("label", "n", "low", "first", "median", "third", "high")
     return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
@@ -145,12 +145,3 @@ def _find_infinite(rows: Columns) -> list[int]:
     """The classes whose line from 10% to 90% has no end."""
     ends = zip(rows["label"], rows["low"], rows["high"], strict=True)
     return [label for label, low, high in ends if not (math.isfinite(low) and math.isfinite(high))]
-
-
-ROW = ("low", "first", "median", "third", "high")
-"""The names of the quantiles of a row."""
-
-
-def summarize(distances: Tensor) -> tuple:
-    """The number of distances, and their quantiles from 10% to 90%, which may be infinite."""
-    return (len(distances), *quantiles(distances, _LEVELS))

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor
-
 from ..errors import ArgumentError, DataError
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
@@ -75,10 +73,8 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
             measure_split(key, titles[key], model, own, homogeneity, options)
             for key, own in arrays.items()
         )
-        layer = token_layer(model, samples.X)
-        where = next((name for name, part in model.named_modules() if part is layer), None)
         records = _link_records(given, title, splits)
-        records["comparison"], distances = _compare(given, options, splits, arrays)
+        records["comparison"] = _compare(given, options, splits, arrays)
     X = [split.X for split in splits]
     return Facts(
         title=title,
@@ -86,10 +82,11 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         call=options.call,
         model=model,
         homogeneity=homogeneity,
-        inputs=describe_inputs(X, options.texts, options.feature_names, where),
+        inputs=describe_inputs(
+            X, options.texts, options.feature_names, token_layer(model, samples.X)
+        ),
         splits=splits,
         texts=tuple(texts or ())[::-1],
-        net_distances=distances,
         **records,
     )
 
@@ -146,31 +143,23 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
 
 def _compare(
     given: Given, options: Options, splits: tuple[Measured, ...], arrays: Mapping[str, Arrays]
-) -> tuple[Comparison | None, dict[str, Tensor]]:
-    """The comparison of several nets, and the distances of each on the first split."""
-    if len(given.models) < 2:
-        return given.comparison, {}
-    tokens = not splits[0].X.is_floating_point()
+) -> Comparison | None:
+    """The comparison of several nets by their measurements, as `compare` makes it."""
+    if given.comparison is not None or len(given.models) < 2:
+        return given.comparison
     nets = {next(iter(given.models)): splits}
-    if given.comparison is None or not tokens:
-        for name, model in list(given.models.items())[1:]:
-            nets[name] = tuple(
-                measure_split(split.key, split.title, model, arrays[split.key], None, options)
-                for split in splits
-            )
+    for name, model in list(given.models.items())[1:]:
+        nets[name] = tuple(
+            measure_split(split.key, split.title, model, arrays[split.key], None, options)
+            for split in splits
+        )
     # Distances in the outputs of embeddings are not those of other nets, with other embeddings.
-    measurable = not tokens and not any(s.no_distance for own in nets.values() for s in own)
-    found = given.comparison or _compare_measured(nets, measurable)
-    distances = {name: own[0].distances for name, own in nets.items()} if measurable else {}
-    return found, distances
-
-
-def _compare_measured(nets: Mapping[str, tuple[Measured, ...]], measurable: bool) -> Comparison:
-    """The comparison of nets by their measurements, without distances where some have none."""
+    measurable = splits[0].X.is_floating_point()
+    measurable &= not any(split.no_distance for own in nets.values() for split in own)
     reports: list[list[MarginReport]] = [[], []]  # of the first split, and of training data beside
-    for splits in nets.values():
-        for own, split in zip(reports, splits, strict=False):
-            # As `compare` measures them: not those of held-out data beside training data.
-            found = split.report.input_margins if measurable and split is splits[-1] else None
-            own.append(replace(split.report, input_margins=found))
+    for own in nets.values():
+        for kept, split in zip(reports, own, strict=False):
+            # Not those of held-out data beside training data.
+            found = split.report.input_margins if measurable and split is own[-1] else None
+            kept.append(replace(split.report, input_margins=found))
     return compare_reports(tuple(nets), *reports)

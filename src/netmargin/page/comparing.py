@@ -1,13 +1,11 @@
-"""A section of a page: how the nets compare: on held-out data, and how far each has come."""
+"""A section of a page: how the nets compare: by their errors and margin scores on one data set."""
 
-from collections.abc import Sequence
-
+from ..core.records import Table
 from ..margins import Comparison as Compared, Difference, MarginReport
-from ..margins.intervals import ERROR, WEIGHTED_ERROR, Z
-from .classes import ROW, summarize
+from ..margins.intervals import ERROR, Z
 from .facts import Facts
-from .numbers import count, distance, percent, percent_number, significant
-from .payload import Cell, Certainty, Columns, Comparison, NetRow, Tag
+from .numbers import count, distance, percent, percent_number
+from .payload import Cell, Certainty, Comparison, NetRow, Tag
 
 _PADDING = 0.08
 """Share of a column's width that is left free beside the outermost ends of intervals."""
@@ -18,26 +16,25 @@ def write_comparison(facts: Facts) -> Comparison | None:
     found = facts.comparison
     if found is None:
         return None
+    rows = _make_rows(found)
     tags = [Tag(Certainty.MEASURED, "bars, and differences from the first net: 95% intervals")]
-    tags += [Tag(Certainty.ESTIMATED, "distances")] * bool(facts.net_distances)
+    tags += [Tag(Certainty.ESTIMATED, "nearest quarter")] * any(row.quarter for row in rows)
     return Comparison(
-        takeaway=_describe(facts, found),
+        takeaway=_describe(found),
         data=f"the same {facts.noun}s for all nets",
         tags=tuple(tags),
         kind=found.kind,
-        training=bool(found.training),
-        nets=_make_rows(found),
-        distances_of=facts.phrase(facts.splits[0]) if facts.splits else "",
+        nets=rows,
+        classes=_count_by_class(found),
         notes=(
             f"Differences are taken {facts.noun} by {facts.noun}: one can be clear where the bars"
-            " of both nets overlap. Calibration alone, as by label smoothing, changes z. Distances"
-            " on training data compare only nets of one kind that fit these data.",
+            " of both nets overlap. The margin score z is the mean score margin over its standard"
+            " deviation; calibration alone, as by label smoothing, changes it.",
         ),
-        distances=_measure_nets(facts),
     )
 
 
-def _describe(facts: Facts, found: Compared) -> str:
+def _describe(found: Compared) -> str:
     """What the errors say of the net of the page and the others, and clear differences of z."""
     said = list(found.verdict)
     if scores := {d.second: _is_better(d) for d in _differences(found, Z) if d.real}:
@@ -63,53 +60,42 @@ def _is_better(difference: Difference) -> bool:
 
 
 def _make_rows(found: Compared) -> tuple[NetRow, ...]:
-    """One row for each net."""
-    held = found.reports
-    errors = _make_cells(found, ERROR, [(r.error, r.error_interval) for r in held])
-    scores = _make_cells(found, Z, [(r.z, None) for r in held])
-    weighted = _make_cells(found, WEIGHTED_ERROR, [(r.margin_weighted_error, None) for r in held])
-    return tuple(
-        NetRow(
-            name=name,
-            here=index == 0,
-            error=errors[index],
-            z=scores[index],
-            weighted=weighted[index],
-            quarter=_quarter(report),
-            wrong=count(int((report.q <= 0).sum())),
-            margin=_margin(report),
-        )
-        for index, (name, report) in enumerate(
-            zip(found.names, found.training or held, strict=True)
-        )
-    )
-
-
-def _make_cells(
-    found: Compared, number: str, values: Sequence[tuple[float | None, tuple[float, float] | None]]
-) -> list[Cell]:
-    """The cells of a column, their bars on one scale."""
-    ends = [end for _, interval in values if interval is not None for end in interval] or [0.0]
+    """One row for each net, the bars of their errors on one scale."""
+    ends = [end for report in found.reports for end in report.error_interval]
     padding = _PADDING * (max(ends) - min(ends))
     start, width = min(ends) - padding, max(ends) - min(ends) + 2 * padding
+    rows = []
+    for index, (name, report) in enumerate(zip(found.names, found.reports, strict=True)):
+        low, high = report.error_interval
+        verdicts = [
+            _write_verdict(_differences(found, number)[index - 1]) if index else ""
+            for number in (ERROR, Z)
+        ]
+        seen = found.training[index] if found.training else None
+        rows.append(
+            NetRow(
+                name=name,
+                here=index == 0,
+                error=Cell(
+                    percent(report.error, 1),
+                    verdicts[0],
+                    tuple(100 * (end - start) / width for end in (low, report.error, high)),
+                    f"{percent(low, 1)} to {percent(high, 1)}",
+                ),
+                z=Cell("–") if report.z is None else Cell(distance(report.z), verdicts[1]),
+                quarter=_quarter(seen or report),
+                wrong="" if seen is None else count(int((seen.q <= 0).sum())),
+            )
+        )
+    return tuple(rows)
 
-    def place(value: float) -> float:
-        return 100 * (value - start) / width if width else 50.0
 
-    def show(value: float) -> str:
-        return distance(value) if number == Z else percent(value, 1)
-
-    verdicts = ["", *(_write_verdict(difference) for difference in _differences(found, number))]
-    cells = []
-    for (value, interval), verdict in zip(values, verdicts, strict=True):
-        if value is None:
-            cells.append(Cell("–"))
-        elif interval is None:
-            cells.append(Cell(show(value), verdict=verdict))
-        else:
-            said, ends = " to ".join(map(show, interval)), list(map(place, interval))
-            cells.append(Cell(show(value), ends[0], ends[1], place(value), verdict, said))
-    return cells
+def _count_by_class(found: Compared) -> Table:
+    """How many samples of a class each net gets wrong, for the classes in which they differ."""
+    frame = found.class_frame()
+    differ = frame[frame[list(found.names)].nunique(axis=1) > 1]
+    rows = [(name, *map(count, row)) for name, row in zip(differ.index, differ.values, strict=True)]
+    return Table("Classes in which their errors differ", rows, ("class", *frame.columns))
 
 
 def _write_verdict(difference: Difference) -> str:
@@ -129,22 +115,8 @@ def _write_verdict(difference: Difference) -> str:
 
 
 def _quarter(report: MarginReport) -> str:
-    """The distance within which the nearest quarter of the training samples lies."""
+    """The distance within which the nearest quarter of the samples lies; "" without distances."""
     found = report.margins["input"].quantiles((0.25,))
     if found is None:
-        return "–"
+        return ""
     return distance(found[0]) if found[0] > 0 else "wrong side"
-
-
-def _margin(report: MarginReport) -> str:
-    """The normalized margin of a net that has one and fits its data."""
-    if report.q_min <= 0:
-        return "needs 0 wrong"
-    value = report.normalized_margin
-    return "–" if value is None else significant(value)
-
-
-def _measure_nets(facts: Facts) -> Columns:
-    """The quantiles of the distances, a row for each net."""
-    rows = [(name, *summarize(values)) for name, values in facts.net_distances.items()]
-    return {key: [row[k] for row in rows] for k, key in enumerate(("name", "n", *ROW))}

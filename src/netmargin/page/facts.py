@@ -1,7 +1,6 @@
 """All that is known when a page is written: measurements, and the records that were given."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -55,8 +54,6 @@ class Facts:
     history: History | None = None
     label_errors: LabelErrors | None = None
     comparison: Comparison | None = None
-    net_distances: Mapping[str, Tensor] = field(default_factory=dict)
-    """Distances of each compared net, on `splits[0]`."""
 
     @property
     def heldout(self) -> Measured | None:

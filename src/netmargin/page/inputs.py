@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
 from ..nets.images import as_images
-from .numbers import ends_of_range, plural, significant
+from .numbers import ends_of_range, percent, plural, significant
 
 _UNIT_SPREAD = (0.5, 2.0)
 """Standard deviations of inputs between these are those of standardized columns."""
 _LEAST_LENGTH, _MOST_CHANNELS = 16, 16
 """Numbers of a signal of one dimension, and channels: shorter ones are read off as numbers."""
+_PAIRS = 1000
+"""Pairs of tokens whose distance is measured: the median of so many is known to a few percent."""
 _SNIPPET = 160
 """Characters of a text on its card, three lines of it."""
 
@@ -27,8 +29,8 @@ class Inputs:
 
     The noun is "image", "signal", "text" or "sample". `low` and `high` are the smallest and the
     largest value of images; `spread` of others is the root mean square of the standard deviations
-    of the columns, `standardized` whether each is near 1. `notes` say what was changed to show
-    them.
+    of the columns, NaN of tokens and texts, `standardized` whether each is near 1; `token_step` the
+    median distance of two tokens. `notes` say what was changed to show them.
     """
 
     noun: str
@@ -36,7 +38,8 @@ class Inputs:
     size: int
     low: float = 0.0
     high: float = 1.0
-    spread: float = 1.0
+    spread: float = math.nan
+    token_step: float = math.nan
     standardized: bool = False
     feature_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
@@ -49,8 +52,10 @@ class Inputs:
 
     def describe_change(self, distance: float) -> str:
         """What a change of this length is in single inputs and in all of them, or ""."""
+        if self.token_step > 0:
+            return f"{percent(distance / self.token_step)} of the step from one token to another"
         share = distance * self.per_input
-        if self.noun == "text" or not math.isfinite(share):
+        if not math.isfinite(share):
             return ""
         one = distance * self.per_input * math.sqrt(self.size)
         if self.noun == "image":
@@ -66,16 +71,22 @@ class Inputs:
 
 
 def describe_inputs(
-    parts: Sequence[Tensor], texts: Any, feature_names: Any, tokens: str | None
+    parts: Sequence[Tensor],
+    texts: Any,
+    feature_names: Any,
+    tokens: tuple[str, nn.Embedding] | None,
 ) -> Inputs:
-    """What the inputs of all splits are; `tokens` names the layer that distances are in."""
+    """What the inputs of all splits are; `tokens` is the layer that distances are in, by name."""
     X = parts[0]
     size = X[0].numel()
     if feature_names is not None:
         feature_names = _check_feature_names(feature_names, size)
     if texts is not None or tokens is not None:
-        where = f"L2, in the output of {tokens or 'the embedding'}" if tokens is not None else "L2"
-        return Inputs("text" if texts is not None else "sample", where, size)
+        noun = "text" if texts is not None else "sample"
+        if tokens is None:
+            return Inputs(noun, "L2", size)
+        where = f"L2, in the output of {tokens[0] or 'the embedding'}"
+        return Inputs(noun, where, size, token_step=_measure_token_step(tokens[1]))
     if feature_names is None and as_images(X) is not None:
         low = min(part.min().item() for part in parts)
         high = max(part.max().item() for part in parts)
@@ -96,6 +107,14 @@ def describe_inputs(
         standardized=standardized,
         feature_names=feature_names,
     )
+
+
+def _measure_token_step(layer: nn.Embedding) -> float:
+    """The median distance between the vectors of two tokens."""
+    vectors = layer.weight.detach().double()
+    pairs = torch.randint(len(vectors), (2, _PAIRS), generator=torch.Generator().manual_seed(0))
+    first, second = pairs[:, pairs[0] != pairs[1]].to(vectors.device)
+    return (vectors[first] - vectors[second]).norm(dim=1).median().item()
 
 
 def _are_signals(X: Tensor) -> bool:

@@ -200,6 +200,6 @@ def make_page(facts: Facts) -> Page:
         warning=facts.warning,
         images=images,
         absent=list_absent(facts, sections),
-        about=list_terms(facts, shown),
+        about=list_terms(facts, shown, sections["training"]),
         **sections,
     )

@@ -120,18 +120,20 @@ def measure_split(
     return Measured(key, title, shown.detach().cpu(), report, report.answers, rivals, why)
 
 
-def token_layer(model: nn.Module, X: Any) -> nn.Module | None:
-    """The first embedding of a net whose inputs are whole numbers, else None."""
+def token_layer(model: nn.Module, X: Any) -> tuple[str, nn.Embedding] | None:
+    """The first embedding of a net whose inputs are whole numbers, and its name, else None."""
     if X.is_floating_point():
         return None
-    return next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
+    parts = model.named_modules()
+    return next(((name, part) for name, part in parts if isinstance(part, nn.Embedding)), None)
 
 
 def _measure_distances(
     model: nn.Module, samples: Arrays, names: Any
 ) -> tuple[InputMargins | None, str]:
     """The distances to the boundary, or why there are none."""
-    layer = token_layer(model, samples.X)
+    tokens = token_layer(model, samples.X)
+    layer = tokens and tokens[1]
     try:
         found = input_margins(model, samples, layer=layer, class_names=names, progress=False)
     # Nets without gradients in their inputs have no distances, and everything else on the page.

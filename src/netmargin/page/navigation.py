@@ -6,7 +6,6 @@ from typing import Any
 from .facts import Facts
 from .numbers import count, plural
 from .payload import Link
-from .scaling import describe_order
 
 _ABSENT = {
     "heldout": "errors on held-out data (heldout, --heldout)",
@@ -24,7 +23,8 @@ def describe_net(facts: Facts) -> str:
     parts = [f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits]
     if facts.model is not None:
         weights = sum(p.numel() for p in facts.model.parameters())
-        parts = [type(facts.model).__name__, plural(weights, "parameter"), *parts]
+        name = [type(facts.model).__name__] * (type(facts.model).__name__ != facts.title)
+        parts = [*name, plural(weights, "parameter"), *parts]
     if facts.homogeneity is not None and facts.homogeneity.scores_from:
         parts.append(f"scores: {facts.homogeneity.scores_from}")
     return ", ".join(parts)
@@ -41,7 +41,7 @@ def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
         "change": ("change", "Change", lambda part: f"{count(len(part.nets[0].upper))} examined"),
         "support": ("support", "Support vectors", lambda part: plural(part.count, facts.noun)),
         "training": ("training", "Training", lambda part: f"loss {part.loss}"),
-        "scaling": ("scaling", "Scaling", lambda _: describe_order(facts)),
+        "scaling": ("scaling", "Scaling", lambda _: ""),
     }
     links = [
         Link(id, title, say(sections[name]))

@@ -45,6 +45,8 @@ def write_overview(facts: Facts) -> Overview:
         lead=_write_lead(facts, split),
         certainty=certainty,
         reading=_explain_distance(facts, split),
+        next_step=_choose_next_step(facts, split),
+        wrong=bool(split.wrong.any()),
         scale=scale,
         tiles=_make_tiles(facts),
         captions={
@@ -89,16 +91,33 @@ def _write_lead(facts: Facts, split: Measured) -> str:
 def _explain_distance(facts: Facts, split: Measured) -> str:
     """What the typical distance is in the inputs, or why there is none."""
     if split.no_distance:
-        return f"There are no distances: {split.no_distance}"
+        said_above = split.no_distance in facts.warning
+        return "" if said_above else f"There are no distances: {split.no_distance}"
     if not math.isfinite(split.median) or facts.inputs is None:
         return ""
     size = ""
     if change := facts.inputs.describe_change(split.median):
         size = f" {distance(split.median)} is as long as {change}."
     return (
-        f"Is that far?{size} It is the worst change of this length that flips an answer, not any."
-        " Of two nets with about the same errors, the one with larger distances is harder to flip."
+        f"Is that far?{size} It is the length of a change chosen against the net: others of this"
+        " length need not flip an answer. Of two nets with about the same errors, the one with"
+        " larger distances is harder to flip."
     )
+
+
+def _choose_next_step(facts: Facts, split: Measured) -> str:
+    """What to look at, or to do, after the first screen."""
+    wrong = int(split.wrong.sum())
+    if facts.label_errors is not None and facts.label_errors.count:
+        return "look at the labels that are probably wrong, below."
+    if wrong > split.n / 2:
+        return "make sure that labels and outputs number the classes alike: most samples are wrong."
+    if wrong:
+        these = f"the {plural(wrong, f'wrong {facts.noun}')}, most wrong first"
+        return f"look at {these}: mislabelled ones are often among them."
+    if facts.heldout is None:
+        return "give held-out data too: nm.page(model, data, heldout)."
+    return "compare it with another net: nm.page({'one': model, 'other': other}, data, heldout)."
 
 
 def _median_to_other_class(facts: Facts, split: Measured) -> float:
@@ -120,25 +139,27 @@ def _median_to_other_class(facts: Facts, split: Measured) -> float:
 
 
 def _make_tiles(facts: Facts) -> tuple[Tile, ...]:
-    """The error and where it is largest; z of several nets, or the radius of one; the nearest
-    quarter.
-    """
+    """The error and where it is largest, the radius that is proved, and the nearest quarter."""
     split = facts.splits[0]
-    tiles = [_error_tile(split), _mistake_tile(facts, split), _z_tile(facts) or _radius_tile(facts)]
-    tiles.append(_quarter_tile(facts, split))
+    tiles = [_error_tile(facts, split), _mistake_tile(facts, split)]
+    tiles += [_radius_tile(facts), _quarter_tile(facts, split)]
     return tuple(tile for tile in tiles if tile is not None)
 
 
-def _error_tile(split: Measured) -> Tile:
-    """The error, of held-out samples with its interval."""
+def _error_tile(facts: Facts, split: Measured) -> Tile:
+    """The error, of held-out samples with its interval and the training error beside it."""
     text = f"{count(int(split.wrong.sum()))} of {count(split.n)} wrong"
     if split.title != "Training":
         low, high = (percent(end, 1) for end in split.report.error_interval)
         text += f"; the true rate lies between {low} and {high} (95%)"
         text += "" if split.title else ", if the net was not trained on them"
+    text += "."
+    if facts.training is not None and facts.training is not split:
+        seen = facts.training
+        text += f" Training: {count(int(seen.wrong.sum()))} of {count(seen.n)} wrong."
     error = percent_number(split.report.error, 1)
     title = f"{split.title} error".strip().capitalize()
-    return Tile(title, Certainty.MEASURED, error, f"{text}.", after="%")
+    return Tile(title, Certainty.MEASURED, error, text, after="%")
 
 
 def _mistake_tile(facts: Facts, split: Measured) -> Tile | None:
@@ -154,21 +175,7 @@ def _mistake_tile(facts: Facts, split: Measured) -> Tile | None:
         f" {quoted(name(label))} taken for {quoted(name(answer))}, {plural(often, 'time')}."
     )
     after = f" {percent(wrong / number)} wrong"
-    return Tile("Weakest class", Certainty.MEASURED, name(weakest), text, after=after)
-
-
-def _z_tile(facts: Facts) -> Tile | None:
-    """The score that ranks several nets."""
-    split, compared = facts.splits[0], facts.comparison
-    if split.title == "Training" or split.report.z is None or compared is None:
-        return None
-    return Tile(
-        "Margin score z",
-        Certainty.MEASURED,
-        distance(split.report.z),
-        f"Average score margin over its spread, on {facts.phrase(split)}. Larger is better, between"
-        f" nets on the same {facts.noun}s.",
-    )
+    return Tile("Weakest class", Certainty.MEASURED, quoted(name(weakest)), text, after=after)
 
 
 def _radius_tile(facts: Facts) -> Tile | None:

@@ -8,7 +8,7 @@ that follows the switch between held-out and training is a dict by the key of th
 
 from dataclasses import dataclass, field
 
-from ..core.records import Certainty as Certainty
+from ..core.records import Certainty as Certainty, Table
 
 Columns = dict[str, list]
 """Rows column by column, each of the same length."""
@@ -115,6 +115,8 @@ class Overview:
     lead: str
     certainty: Certainty | None
     reading: str
+    next_step: str
+    wrong: bool
     scale: str
     tiles: tuple[Tile, ...]
     captions: dict[str, str]
@@ -219,11 +221,7 @@ class Change(Section):
 
 @dataclass(frozen=True)
 class Support(Section):
-    """Which training samples carry the decision.
-
-    The gauge is the relative epsilon. The curve has `k` samples, heaviest first, and their `share`
-    of the weight in percent.
-    """
+    """Which training samples carry the decision; the gauge is the relative epsilon."""
 
     gauge: float
     gauge_text: str
@@ -231,7 +229,6 @@ class Support(Section):
     next_step: str
     count: int
     heaviest: tuple[Card, ...]
-    curve: Columns = field(metadata=sent("support"))
 
 
 @dataclass(frozen=True)
@@ -243,72 +240,52 @@ class Training(Section):
     """
 
     loss: str
-    margin_name: str
+    has_margin: bool
     rows: Columns = field(metadata=sent("training"))
     separated: float | None = field(metadata=sent("training", "separated"))
 
 
 @dataclass(frozen=True)
-class Node:
-    """A module of the net in the scaling tree.
-
-    `blocked` says why it cannot be scaled freely, or of a parent how many below it cannot.
-    """
-
-    name: str
-    kind: str
-    exponent: str
-    blocked: str
-    instead: str
-    open: bool
-    quiet: bool
-    children: tuple["Node", ...] = ()
-
-
-@dataclass(frozen=True)
 class Scaling(Section):
-    """Which parts of the net can be scaled freely; where all can the tree is folded."""
+    """Which parts of the net can be scaled freely; `layers` is the summary of the analysis."""
 
     warning: str
-    fine: bool
-    root: Node
+    layers: str
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of the comparison; ends of its interval and itself in percent of the column."""
+    """A number of the comparison, what is said of it, and where there is a bar, its ends and the
+    number between them in percent of the column, and in words.
+    """
 
     value: str
-    low: float | None = None
-    high: float | None = None
-    at: float | None = None
     verdict: str = ""
+    bar: tuple[float, ...] = ()
     interval: str = ""
 
 
 @dataclass(frozen=True)
 class NetRow:
-    """One net of the comparison; the page is about that which is `here`."""
+    """One net of the comparison; the page is about that which is `here`. `wrong` counts training
+    samples, "" without; `quarter` is "" without distances.
+    """
 
     name: str
     here: bool
-    error: Cell | None
-    z: Cell | None
-    weighted: Cell | None
+    error: Cell
+    z: Cell
     quarter: str
     wrong: str
-    margin: str
 
 
 @dataclass(frozen=True)
 class Comparison(Section):
-    """How the nets compare; distances have a row for each net, as in `Classes`."""
+    """How the nets compare; `classes` counts the wrong samples of each class."""
 
     kind: str
-    training: bool
     nets: tuple[NetRow, ...]
-    distances_of: str
-    distances: Columns = field(metadata=sent("compare"))
+    classes: Table
 
 
 @dataclass(frozen=True)

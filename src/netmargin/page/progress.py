@@ -18,12 +18,8 @@ _RISES = 0.005
 """Relative growth that counts as rising at least: less is not seen in the picture."""
 _FAR = 0.05
 """Relative epsilon of a net that is not close to a point of largest margin."""
-_MARGINS = {
-    "normalized_margin": "smallest margin, the size of the weights divided out",
-    "partial_normalized_margin": "smallest margin, the size of the part that scales divided out",
-    "quasi_normalized_margin": "smallest margin, the size of weights and biases divided out",
-}
-"""Margins of a history, the best known first, and what they are in words."""
+_MARGIN = "normalized_margin"
+"""What is drawn of a history: of nets that have no such margin, such as transformers, nothing."""
 _TRENDS = {
     1: "it still rises",
     -1: "it falls",
@@ -36,45 +32,41 @@ def write_training(facts: Facts) -> Training | None:
     if facts.history is None or not facts.history.rows:
         return None
     rows, separated = facts.history.rows, facts.history.separated
-    name = next((key for key in _MARGINS if any(r.get(key) is not None for r in rows)), "")
+    has_margin = any(row.get(_MARGIN) is not None for row in rows)
     watched = _name_watched(facts, rows)
     if separated is None:
-        name = ""  # the smallest margin is negative, and says nothing
+        has_margin = False  # the smallest margin is negative, and says nothing
         takeaway, said = _describe_wrong(facts, rows[-1], watched), "epoch by epoch"
     else:
-        takeaway = _describe_separated(facts, rows, name, separated, watched)
+        takeaway = _describe_separated(facts, rows, separated, watched)
         said = f"epoch by epoch; dashed: from there on all {facts.noun}s are right"
         if sum(row["epoch"] >= separated for row in rows) < 2:
-            name = ""  # one margin is no curve
+            has_margin = False  # one margin is no curve
     return Training(
         takeaway=takeaway,
         data=f"the {watched}",
         tags=(Tag(Certainty.MEASURED, said),),
         loss=power_of_ten(rows[-1]["log10_mean_loss"]),
-        margin_name=_MARGINS.get(name, ""),
+        has_margin=has_margin,
         notes=(
             "The normalized margin is a score, divided by the size of the weights: it is no"
             " distance, and does not compare nets of other width or depth. "
-            * bool(name)
+            * has_margin
             + _describe_heldout(facts, rows),
         ),
-        rows=_select_rows(rows, name, separated),
+        rows=_select_rows(rows, separated),
         separated=separated,
     )
 
 
-def _describe_separated(
-    facts: Facts, rows: list[dict], name: str, separated: float, watched: str
-) -> str:
+def _describe_separated(facts: Facts, rows: list[dict], separated: float, watched: str) -> str:
     """Since when all samples are right, how the margin has gone on, and what to do for more."""
     epoch = count(int(separated)) if separated == int(separated) else plain(separated)
     since = f"All {watched} have been right since epoch {epoch}."
-    if not name:
-        loss = power_of_ten(rows[-1]["log10_mean_loss"])
-        return f"{since} The loss is down to {loss}; this net has no normalized margin."
-    margins = [row[name] for row in rows if row["epoch"] >= separated and row.get(name) is not None]
+    last = [row.get(_MARGIN) for row in rows if row["epoch"] >= separated]
+    margins = [margin for margin in last if margin is not None]
     if len(margins) < 2:
-        return since
+        return f"{since} The loss is down to {power_of_ten(rows[-1]['log10_mean_loss'])}."
     went = (
         f"{since} Since then the normalized margin has gone from {significant(margins[0])} to"
         f" {significant(margins[-1])}"
@@ -148,7 +140,7 @@ def _count_samples(row: dict) -> int | None:
     return round(math.exp(log_sum - math.log(10) * log10_mean))
 
 
-def _select_rows(rows: list[dict], name: str, separated: float | None) -> Columns:
+def _select_rows(rows: list[dict], separated: float | None) -> Columns:
     """Epochs evenly over the run, the first and the last and that of separation among them."""
     step = max(1, math.ceil(len(rows) / _POINTS))
     kept = [
@@ -159,7 +151,7 @@ def _select_rows(rows: list[dict], name: str, separated: float | None) -> Column
     return {
         "epoch": [row["epoch"] for row in kept],
         "log10_loss": [row["log10_mean_loss"] for row in kept],
-        "margin": [row.get(name) if name else None for row in kept],
+        "margin": [row.get(_MARGIN) for row in kept],
         "right": [100 * row["accuracy"] for row in kept],
         "heldout": [
             None if (held := row.get("heldout_accuracy")) is None else 100 * held for row in kept

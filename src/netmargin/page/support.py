@@ -4,7 +4,7 @@ import torch
 
 from .facts import Facts
 from .numbers import count, distance, percent, significant
-from .payload import Card, Certainty, Columns, Support, Tag
+from .payload import Card, Certainty, Support, Tag
 
 _SHOWN = 24
 """Support vectors with a picture: two rows of a screen."""
@@ -12,8 +12,6 @@ _CLOSE, _ON_ITS_WAY, _PROVISIONAL = 0.05, 0.3, 0.1
 """Relative epsilons: at 0.05 the weights rebuild 99.9% of the parameters (cosine), at 0.3 they
 rebuild 95%.
 """
-_POINTS = 300
-"""Points of the curve."""
 
 
 def write_support(facts: Facts) -> Support | None:
@@ -39,7 +37,6 @@ def write_support(facts: Facts) -> Support | None:
         gauge_text=significant(gap),
         rebuilt=f"Here {percent(gap)} of the length of the weights is left unexplained.",
         next_step="nm.maximize_margin(model, data)" * (gap >= _CLOSE and facts.ascends),
-        curve=_draw_curve(cumulative, certificate.samples),
         count=len(order),
         heaviest=_list_heaviest(facts, order[:_SHOWN].tolist(), weights),
     )
@@ -59,15 +56,6 @@ def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
         where = "still far from"
     provisional = ": read these shares as provisional" * (gap > _PROVISIONAL)
     return f"{who} The net is {where} a point of largest margin{provisional}."
-
-
-def _draw_curve(cumulative: torch.Tensor, n: int) -> Columns:
-    """The share of the weight of the heaviest samples, in percent, up to all n of them."""
-    k = torch.arange(1, len(cumulative) + 1, device="cpu")
-    if len(k) > _POINTS:
-        k = torch.unique(torch.linspace(1, len(cumulative), _POINTS, device="cpu").round().long())
-    shares = 100 * cumulative[k - 1] / cumulative[-1]
-    return {"k": [0, *k.tolist(), n], "share": [0.0, *shares.tolist(), 100.0]}
 
 
 def _list_heaviest(facts: Facts, rows: list[int], weights: torch.Tensor) -> tuple[Card, ...]:

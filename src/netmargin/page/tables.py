@@ -20,21 +20,14 @@ def write_tables(page: Page) -> dict[str, Table]:
     if page.classes is not None:
         for key, rows in page.classes.rows.items():
             names = [page.classes.names[label] for label in rows["label"]]
-            tables[f"classes-{key}"] = _write_spread("class", names, rows)
+            tables[f"classes-{key}"] = _write_spread(names, rows)
     if page.change is not None:
         tables["change"] = _write_change(page.change.nets, page.change.largest)
     if page.labels is not None:
         heads = ("sample", "given", "suggested", "score", "wrong so far")
-        tables["labels"] = _table(heads, page.labels.lines)
-    if page.support is not None:
-        curve = _thin(list(zip(page.support.curve["k"], page.support.curve["share"], strict=True)))
-        lines = [(count(k), percent(share / 100, 1)) for k, share in curve]
-        tables["weights"] = _table(("largest", "of all shares"), lines)
+        tables["labels"] = Table("The most suspicious labels", page.labels.lines, heads)
     if page.training is not None:
         tables["training"] = _write_training(page.training)
-    if page.comparison is not None and page.comparison.distances.get("name"):
-        distances = page.comparison.distances
-        tables["compare"] = _write_spread("net", distances["name"], distances)
     return tables
 
 
@@ -56,10 +49,10 @@ def _write_histogram(overview: Overview, splits: tuple[Split, ...]) -> Table:
     return _table(heads, list(zip(ranges, *counts, strict=True)))
 
 
-def _write_spread(of: str, names: Sequence[str], rows: Columns) -> Table:
-    """The quantiles of distances by class or by net."""
+def _write_spread(names: Sequence[str], rows: Columns) -> Table:
+    """The quantiles of distances by class."""
     quantiles = [map(distance, rows[key]) for key in ("low", "first", "median", "third", "high")]
-    heads = (of, "10%", "25%", "median", "75%", "90%")
+    heads = ("class", "10%", "25%", "median", "75%", "90%")
     return _table(heads, list(zip(names, *quantiles, strict=True)))
 
 
@@ -89,10 +82,10 @@ def _write_training(training: Training) -> Table:
     for epoch, loss, right, share, margin in _thin(list(zip(*columns, strict=True))):
         line = [count(epoch), power_of_ten(loss), percent(right / 100, 1)]
         line += ["–" if share is None else percent(share / 100, 1)] * held
-        line += ["–" if margin is None else significant(margin)] * bool(training.margin_name)
+        line += ["–" if margin is None else significant(margin)] * training.has_margin
         lines.append(tuple(line))
     heads = ["epoch", "loss", "right", *["held-out right"] * held]
-    heads += ["normalized margin"] * bool(training.margin_name)
+    heads += ["normalized margin"] * training.has_margin
     return _table(tuple(heads), lines)
 
 

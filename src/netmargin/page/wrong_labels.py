@@ -1,11 +1,8 @@
 """Which training labels are probably wrong: what `label_errors` found, and images to look at."""
 
-from decimal import ROUND_CEILING
-
 import torch
 from torch import Tensor
 
-from ..core.records import number
 from ..errors import ArgumentError
 from ..label_errors import LabelErrors
 from .facts import Facts
@@ -83,18 +80,17 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
 
 def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
     """How many labels are wrong, and how many of those that are shown."""
-    most = (
-        f"At most {count(found.count_at_most)} of {count(found.n)} training labels are wrong"
-        f" ({number(100 * found.at_most, ROUND_CEILING)}%; 95% confidence)."
-    )
+    most, n = count(found.count_at_most), count(found.n)
+    if found.count and not found.tells_nothing:
+        return (
+            f"About {count(found.count)} of {n} training labels are wrong, and at most {most} (95%"
+            f" confidence). Of the {count(shown)} below about"
+            f" {count(round(float(so_far[shown - 1])))} are."
+        )
+    none = "There may be none: the scores show no more."
     if found.tells_nothing:
-        return f"{most} Which ones cannot be told: the samples say little about the labels."
-    if not found.count:
-        return f"{most} There may be none: the scores show no more."
-    return (
-        f"{most} About {count(found.count)} are where classes that overlap explain no more, and of"
-        f" the {count(shown)} below about {count(round(float(so_far[shown - 1])))}."
-    )
+        none = "Which ones cannot be told: the samples say little about the labels."
+    return f"At most {most} of {n} training labels are wrong (95% confidence). {none}"
 
 
 def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor) -> tuple[str, ...]:

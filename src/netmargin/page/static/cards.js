@@ -43,5 +43,9 @@ function makeCard(sample, ...below) {
   );
 }
 
-const makeFullCard = (sample) =>
-  makeCard(sample, makeCaption(sample), make("span", { class: "number" }, writeDistance(sample.d)));
+function makeFullCard(sample) {
+  const number = make("span", { class: "number" }, writeDistance(sample.d));
+  if (state.show !== "other") return makeCard(sample, makeCaption(sample), number);
+  const other = make("span", { class: "number" }, `other: ${className(sample.o)}`);
+  return makeCard(sample, makeCaption(sample), other, number);
+}

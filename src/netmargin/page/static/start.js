@@ -24,10 +24,7 @@ function start() {
     showState();
   }
   all(".chosen").forEach(fillCards);
-  if (BLOCK.support) drawSupport();
   if (BLOCK.training) drawTraining();
-  const nets = BLOCK.compare;
-  if (byId("c-compare")) draw("compare", "spread", { rows: toRows(nets) }, { names: nets.name });
   if (BLOCK.change) drawChange();
   document.documentElement.dataset.ready = "";
 }

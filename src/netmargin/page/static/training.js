@@ -1,10 +1,4 @@
-// Which samples carry the decision, and how training went.
-function drawSupport() {
-  const { k, share } = BLOCK.support;
-  const signals = { half: k[share.findIndex((part) => part >= 50)], extent: [0, k.at(-1)] };
-  // The last row, all samples, tells where the axis ends; the curve ends where the weights do.
-  draw("weights", "weights", { rows: toRows(BLOCK.support).slice(0, -1) }, signals);
-}
+// Cards that Python wrote, and how training went.
 
 /** Cards that Python wrote get the pictures of their training samples, and open them. */
 function fillCards(group) {
