@@ -11,9 +11,9 @@ from .advice import explain_forward_errors
 from .forward_faults import SAMPLES, scoring_in_float64
 from .named_inputs import as_one_tensor
 
-_STEP = 1e-6
-"""Length of the steps that gradients are held against, relative to the spread of each input: few
-kinks lie so near, and rounding changes the rise by 1e-10 of it.
+_STEP = 1e-7
+"""Length of the steps that gradients are held against, relative to the spread of each input: steps
+of 1e-6 cross kinks in 10 of 16 images of a CNN with max-pools; rounding changes a rise by 1e-8.
 """
 _ASIDE = 1e-3
 """Length of the step off the sample itself, relative to the largest spread: far from ties of equal
