@@ -400,7 +400,9 @@ def test_who_holds_statistics_fixed_refuses_such_nets():
     assert nm.measure(model, (VECTOR, y)).order == 2
     assert nm.measure(model, (VECTOR, y), statistics="fixed").order is None
     for refuse in (nm.certify, nm.maximize_margin, partial(gradient_descent, steps=1, rate=0.1)):
-        with pytest.raises(nm.NotHomogeneousError, match=r"held fixed.*'1': fold these"):
+        with pytest.raises(
+            nm.NotHomogeneousError, match="In evaluation mode '1' divide by stored statistics"
+        ):
             refuse(model, (VECTOR, y))
     folded = nn.Sequential(fuse_linear_bn_eval(model.eval()[0], model[1]), *model[2:])
     with pytest.raises(nm.NotHomogeneousError, match="Held fixed, .*: '0.bias'"):

@@ -74,7 +74,7 @@ def shown() -> dict[str, tuple]:
         ),
         "radii": (
             radii,
-            {"no smaller change flips half of them": f"{down(np.median(radii.lower))} Proved"},
+            {"the answer stays up to, median": f"{down(np.median(radii.lower))} Proved"},
         ),
         "history": (
             history,

@@ -29,10 +29,11 @@ def describe_fixed_statistics(layers: Sequence[str]) -> str:
     """Say what stored statistics do that do not follow the parameters, and what to do about it."""
     more = f" and {len(layers) - _SHOWN} more" * (len(layers) > _SHOWN)
     return (
-        "Differentiated with the stored statistics held fixed, the net is not homogeneous in what"
-        f" comes before {', '.join(map(repr, layers[:_SHOWN]))}{more}: fold these normalizations"
-        " into the layers before them (torch.nn.utils.fusion, then requires_grad_(True)), or use"
-        " nn.GroupNorm, which stores nothing."
+        f"In evaluation mode {', '.join(map(repr, layers[:_SHOWN]))}{more} divide by stored"
+        " statistics, which do not grow with the weights before them, so that scores do not scale"
+        " with those weights. Fold these normalizations into the layers before them"
+        " (torch.nn.utils.fusion, then requires_grad_(True)), or use nn.GroupNorm, which stores"
+        " nothing."
     )
 
 

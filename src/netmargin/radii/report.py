@@ -168,10 +168,10 @@ class RobustnessReport(Record):
         if self.attacks:
             middle = number(float(np.median(self.upper)))
             rows += [
-                ("a change found that flips half of them", (middle, Certainty.MEASURED)),
-                ("these flips are", "proved" if self.upper_proved else "misclassified in float64"),
+                ("a flip is found at, median", (middle, Certainty.MEASURED)),
                 ("found by", _count(self.found_by)),
-                ("that no attack could turn", f"{self.not_found} samples"),
+                ("flips are", "proved" if self.upper_proved else "computed in float64"),
+                ("no flip is found for", _samples(self.not_found)),
             ]
         rows.append(("status", str(self.status)))
         if self.status is Status.INTERRUPTED:
@@ -185,18 +185,21 @@ class RobustnessReport(Record):
             return [*rows, ("no relaxations", self.no_chain)] if self.no_chain else rows
         middle = number(float(np.median(self.lower)), ROUND_FLOOR)
         rows = [
-            ("no smaller change flips half of them", (middle, Certainty.PROVED)),
-            ("largest by", _count(self.certified_by)),
-            (f"known to {100 * self.tol:g}%", f"{int(self.closed.sum())} of {self.n} samples"),
+            ("the answer stays up to, median", (middle, Certainty.PROVED)),
+            ("proved by", _count(self.certified_by)),
+            (
+                f"both within {100 * self.tol:g}% for",
+                f"{int(self.closed.sum())} of {self.n} samples",
+            ),
         ]
         if self.no_chain:
             rows.append(("Lipschitz constants alone", self.no_chain))
         elif not (closed := self.closed[: self.examined]).all():
-            rows.append(("left open", f"{(~closed).sum()} samples: {self._explain_open()}"))
+            rows.append(("left open", f"{_samples((~closed).sum())}: {self._explain_open()}"))
         nothing = int((self.certified_by[: self.examined] == "").sum())
         if nothing:
             why = "the time limit" if self.status is Status.TIME_LIMIT else "rounding"
-            rows.append(("nothing certified", f"{nothing} samples: stopped by {why}"))
+            rows.append(("nothing certified", f"{_samples(nothing)}: stopped by {why}"))
         return rows
 
     def _explain_open(self) -> str:
@@ -212,6 +215,11 @@ class RobustnessReport(Record):
         else:
             why = "rounding stopped the search"
         return f"{why}; certified radii ignore the box" if self.box else why
+
+
+def _samples(count: int) -> str:
+    """A number of samples, in words."""
+    return f"{count} sample" if count == 1 else f"{count} samples"
 
 
 def _count(names: np.ndarray) -> str:

@@ -69,7 +69,7 @@ def _require_small(inputs: int, outputs: int) -> None:
     """Refuse layers that are too large for a matrix."""
     if inputs * outputs > LARGEST_MATRIX:
         raise ModelError(
-            f"A layer from {inputs} to {outputs} values is too large for exact radii, which write"
-            f" it out as a matrix of at most {LARGEST_MATRIX:,} entries. Use smaller images or"
-            " layers, or the certified radii of its Lipschitz constant."
+            f"A layer from {inputs} to {outputs} values is too large to be written out as a matrix"
+            f" (at most {LARGEST_MATRIX:,} entries), so that radii are those of Lipschitz"
+            " constants. Smaller images or layers would have larger ones."
         )
