@@ -19,6 +19,7 @@ from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, batches, open_data, open_model_and_data, takes_data
 from ..nets.model import in_mode
 from ..nets.named_scores import settle_scores
+from ..nets.seen_samples import describe_seen
 from ..nets.shared import alone, digest_of, is_first_process
 from ..result import Status
 from ..training import History, save_weights
@@ -136,6 +137,11 @@ class Watch:
         self._randomness = [Randomness(samples, check_model(model)) for samples in given]
         with self._undisturbed():
             self._open()
+            seen = ""
+            if self._validation is not None:
+                seen = describe_seen(self._net, self._samples, self._validation)
+        if seen:
+            warn_caller(seen)
         margins = sample_margins(record_margins, self.folder, self._samples, "folder")
         self._file = HistoryFile(self.folder, margins) if self.folder else None
         if self._file:

@@ -14,7 +14,8 @@ from ..core.progress import Progress
 from ..core.records import printable
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
-from ..nets.data import Choice, Data, takes_data
+from ..nets.data import Choice, Data, open_model_and_data, takes_data
+from ..nets.seen_samples import describe_seen
 from .comparison import Comparison, Difference, name_together
 from .input_margins import InputMargins, input_margins as measure_input_margins
 from .intervals import (
@@ -119,6 +120,10 @@ def compare(
     check_instance("layer", layer, str, "the name of a module", optional=True)
     if data is None and heldout is None:
         raise DataError("compare needs labelled data: nm.compare(models, heldout=(X, y)).")
+    if data is not None and heldout is not None:
+        first, _ = open_model_and_data(next(iter(named.values())), data)
+        if seen := describe_seen(first, data, heldout):
+            warn_caller(seen)
     training: list[MarginReport] = []
     reports: list[MarginReport] = []
     warned: list[tuple[str, str]] = []

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core.caller import warn_caller
 from ..errors import ArgumentError, DataError
 from ..margins import Comparison, MarginReport
 from ..margins.compare import compare_reports
 from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.labels import ClassNames
+from ..nets.seen_samples import describe_seen
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, LinkedRadii, link_radii
 from .inputs import check_texts, describe_inputs
@@ -66,6 +68,9 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         }
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
     samples = next(iter(arrays.values()))
+    seen = describe_seen(model, arrays["training"], samples) if len(arrays) == 2 else ""
+    if seen:
+        warn_caller(seen)
     first, _ = next(batches(samples, _BATCH, model))
     with fitting_threads(work_of(model, first)):
         homogeneity = analyse_net(model, samples)
@@ -86,6 +91,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
             X, options.texts, options.feature_names, token_layer(model, samples.X)
         ),
         splits=splits,
+        seen=seen,
         texts=tuple(texts or ())[::-1],
         **records,
     )

@@ -48,6 +48,8 @@ class Facts:
     inputs: Inputs | None = None
     splits: tuple[Measured, ...] = ()
     """Held-out first."""
+    seen: str = ""
+    """What is said of held-out samples that are training samples as well, or ""."""
     texts: tuple[list[str], ...] = ()
     certificate: KKTCertificate | None = None
     radii: tuple[LinkedRadii, ...] = ()
@@ -73,14 +75,13 @@ class Facts:
 
     @property
     def warning(self) -> str:
-        """What is wrong with scores or distances, or ""."""
-        if self.comparison is not None and self.comparison.warning:
-            return self.comparison.warning
+        """What is wrong with data, scores or distances, or ""."""
         margins = (split.report.input_margins for split in self.splits)
-        found = [found.warning for found in margins if found is not None]
+        found = [self.comparison.warning if self.comparison is not None else ""]
+        found += [found.warning for found in margins if found is not None]
         found += [split.report.warning for split in self.splits]
         found += [linked.report.warning for linked in self.radii]
-        return next(filter(None, found), "")
+        return " ".join(filter(None, (self.seen, next(filter(None, found), ""))))
 
     @property
     def noun(self) -> str:
