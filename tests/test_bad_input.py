@@ -50,7 +50,11 @@ BAD_DATA = {
     "infinity in the data": ((with_value(float("inf")), Y), "first sample 5"),
     "NaN in a stream": ([(X, Y), (with_value(float("nan")), Y)], "batch 1"),
     "no samples": ((X[:0], Y[:0]), "no samples"),
-    "a loader that yields nothing": (empty_loader, "yielded nothing"),
+    "a loader that yields nothing": (
+        torch.utils.data.TensorDataset(X[:0], Y[:0]),
+        "yielded nothing",
+    ),
+    "a loader that drops its only batch": (empty_loader, "drop_last=False"),
     "batches that are not pairs": ([X, X, X], "Batch 0 is not a pair"),
     "not data at all": (3, "pair"),
     "text": ((X, ["a"] * 8), "y cannot be read|All labels are 'a'.*class_names"),
@@ -376,6 +380,27 @@ def test_warnings_point_at_the_callers_line():
         with pytest.warns(UserWarning, match="noisy|single draws") as found:
             entry(Noisy(3, 2), (X, Y))
         assert {warned.filename for warned in found} == {__file__}
+
+
+def test_images_whose_channels_are_last_or_missing_are_told_so():
+    def net(channels):
+        return nn.Sequential(nn.Conv2d(channels, 2, 3), nn.Flatten(), nn.LazyLinear(2))
+
+    images, labels = torch.rand(8, 6, 6, 3), torch.arange(8) % 2
+    for channels, X, said in ((3, images, "X.permute"), (1, images[..., 0], "X[:, None]")):
+        model = net(channels)
+        right = eval(said + "(0, 3, 1, 2)" * (channels == 3))
+        model(right)
+        with pytest.raises(nm.DataError, match=re.escape(said)):
+            nm.measure(model, (X, labels))
+        assert nm.measure(model, (right, labels)).n == 8
+
+
+def test_a_place_that_cannot_be_written_is_not_called_full(tmp_path):
+    report = nm.measure(NET, (X, Y))
+    with pytest.raises(nm.CheckpointError, match="Check the path and its permissions") as raised:
+        report.save("/proc/x.pt")
+    assert "space" not in str(raised.value)
 
 
 def test_text_and_sparse_matrices_are_told_how_to_be_numbers():

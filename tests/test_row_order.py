@@ -1,5 +1,7 @@
 """Rows of an answer are those of the data set, however a loader shuffles, or refused."""
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
@@ -115,6 +117,23 @@ def test_another_order_is_seen_in_a_second_pass():
     once = ((x, y) for x, y in Wrapped())
     for data in (Wrapped(), once):
         assert torch.equal(NUMBERED["label_errors"](data), NUMBERED["label_errors"]((X, Y)))
+
+
+def test_rows_that_a_loader_leaves_out_are_said():
+    def collate(batch):
+        kept = [(x, y) for x, y in batch if y == 1 - Y[0]]
+        return torch.utils.data.default_collate(kept)
+
+    kept = int((1 - Y[0] == Y).sum())
+    for entry in ("measure", "input_margins", "robustness", "compare"):
+        with pytest.warns(UserWarning, match=f"yields {kept} rows for {len(X)} samples") as heard:
+            assert (
+                len(NUMBERED[entry](DataLoader(SET, 8, shuffle=True, collate_fn=collate))) == kept
+            )
+        assert len(heard) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of the last batch that is not whole nothing is said
+        assert nm.measure(net(), DataLoader(SET, 7, drop_last=True)).n < len(X)
 
 
 def test_training_draws_nothing_before_it_begins_and_reads_as_often_as_it_must():

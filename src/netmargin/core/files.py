@@ -1,5 +1,6 @@
 """Files that survive a crash: written whole or not at all."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -41,10 +42,13 @@ def explain_unwritable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CheckpointError(
-            f"Cannot write {path}: {error.strerror}. What was saved before is intact. Free some"
-            " space or choose a writable folder, then start the same command again to go on."
-        ) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        what = (
+            "What was saved before is intact. Free some space, then start the same command again."
+            if full
+            else "Check the path and its permissions, or choose a writable folder."
+        )
+        raise CheckpointError(f"Cannot write {path}: {error.strerror}. {what}") from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:

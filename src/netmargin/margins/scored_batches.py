@@ -19,6 +19,7 @@ from ..nets.labels import ClassNames, Labels
 from ..nets.model import in_mode
 from ..nets.named_scores import reading_of
 from ..nets.probabilities import Doubt, doubt_scores, doubt_signs
+from ..nets.row_order import warn_of_dropped_rows
 from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
 from .of_outputs import class_indices, margins, require_finite_margins
 
@@ -98,6 +99,7 @@ def pass_over(
                         classes = class_indices(targets, outputs.shape[1])
                         batch = ScoredBatch(point, graph, targets, hard.cpu(), soft, classes)
                         parts.append((index, compute(batch)))
+        warn_of_dropped_rows(samples, measured)
         return parts, first, doubt, alone, same.describe()
 
     def kind_of_net() -> Kind:

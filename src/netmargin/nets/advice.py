@@ -97,6 +97,11 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
     if not (isinstance(error, (RuntimeError, TypeError, ValueError)) and text):
         text = f"{type(error).__name__} {text}".strip()
     said = f"The model could not process a batch of {what}: {text}."
+    if told := re.search(r"expected input.* to have (\d+) channels", text):
+        if x.ndim == 4 and x.shape[3] == int(told[1]):
+            return DataError(f"{said} The channels are last: give X.permute(0, 3, 1, 2).")
+        if x.ndim == 3 and told[1] == "1":
+            return DataError(f"{said} There is no axis of channels: give X[:, None].")
     for pattern, blamed, advice in _CAUSES:
         if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
             return blamed(f"{said} {advice}")

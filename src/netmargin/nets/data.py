@@ -20,7 +20,7 @@ from .arrays import Arrays, check_batch, read_tensor
 from .model import device_and_dtype
 from .named_inputs import LABELS, NamedInputs, join_rows, map_tensors, simplify
 from .named_scores import name_scores
-from .row_order import in_order, require_same_order
+from .row_order import in_order, require_same_order, warn_of_dropped_rows
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
 from .text_labels import encode_text_labels
 
@@ -209,6 +209,7 @@ def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
         return samples
     parts = list(_read_batches(samples))
     X, y = join_rows([x for x, _ in parts]), torch.cat([y for _, y in parts])
+    warn_of_dropped_rows(samples, len(y))
     require_same_order(samples, y, lambda: [own for _, own in _read_batches(samples, once=True)])
     return Arrays(X if model is None else simplify(model, X), y)
 
@@ -227,6 +228,11 @@ def _read_batches(data: Iterable, *, once: bool = False) -> Iterator[tuple[Any, 
         names = own
         yield x, y
     if names is None and not once:
+        if getattr(data, "drop_last", False):
+            raise DataError(
+                "The loader has drop_last=True and fewer samples than one batch: it yields nothing."
+                " Give drop_last=False."
+            )
         raise DataError(
             "The iterable of batches yielded nothing. A generator can be read only once: pass a"
             " list or a DataLoader, whose dataset is not empty."

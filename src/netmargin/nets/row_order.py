@@ -16,6 +16,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
+from ..core.caller import warn_caller
 from ..errors import DataError
 
 
@@ -81,6 +82,24 @@ def require_same_order(data: Iterable, y: Tensor, read: Callable[[], list[Tensor
         raise DataError(
             f"A second pass over the data ({type(data).__name__}) yields other labels than the"
             " first. Read them once into a pair: X, y = map(torch.cat, zip(*data))."
+        )
+
+
+def warn_of_dropped_rows(data: Any, read: int) -> None:
+    """Warn where a loader yields other rows than its data set has, as a collate_fn may."""
+    if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset):
+        return
+    sampler, batch_size = _sampler_of(data)
+    if batch_size is None or not hasattr(sampler, "__len__"):  # the data set may hold batches
+        return
+    expected = len(sampler)
+    if data.drop_last:
+        expected -= expected % batch_size
+    if read != expected:
+        warn_caller(
+            f"The loader yields {read:,} rows for {expected:,} samples of its data set, as where a"
+            " collate_fn leaves some out. Rows of the answer are numbered as they were read, and"
+            " not as in the data set. Give Subset(dataset, rows) without those that are left out."
         )
 
 
