@@ -717,7 +717,7 @@ def test_many_samples_keep_their_numbers_and_show_the_images_that_matter():
     nearest = np.argsort(np.abs(columns["d"]), kind="stable")[: MOST // 2]
     assert shown[nearest].all()
     assert [cell for cell in columns["image"] if cell is not None] == list(range(MOST))
-    assert "1,000 of 3,000 images are embedded" in texts_of(page.about)
+    assert "1,000 of 3,000 images" in texts_of(page.about)
     counts = page.overview.histograms["training"]["count"]
     assert sum(counts) == n
 

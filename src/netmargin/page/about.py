@@ -63,15 +63,17 @@ def list_terms(
         terms["Rival"] += " Only the ten classes with the highest scores are tried."
     if facts.inputs is not None and splits:
         said = [
-            f"{count(shown[s.key])} of {count(s.n)} {facts.phrase(s)} are embedded: the nearest"
-            " half, support vectors and the wrong ones, then a random sample. Charts, counts and"
-            " table use all."
-            for s in facts.splits
-            if shown[s.key] < s.n
+            " and ".join(
+                f"{count(shown[s.key])} of {count(s.n)} {facts.phrase(s)}" for s in facts.splits
+            )
+            + "."
         ]
+        if any(shown[s.key] < s.n for s in facts.splits):
+            said.append(
+                "Those embedded are the nearest half, support vectors and the wrong ones, then a"
+                " random sample. Charts, counts and table use all."
+            )
         small = "Pictures have 16 grey levels or are WebP, of 64 pixels at most."
-        all_of = " and ".join(f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits)
-        said = said or [f"All {all_of}."]
         said += [small] * (facts.noun == "image")
         terms[f"{facts.noun.capitalize()}s on this page"] = " ".join([*said, *facts.inputs.notes])
     terms["Made by"] = (

@@ -16,12 +16,12 @@ def write_comparison(facts: Facts) -> Comparison | None:
     found = facts.comparison
     if found is None:
         return None
-    rows = _make_rows(found)
+    rows, kind = _make_rows(found), "held-out " * (found.kind == "held-out")
     tags = [Tag(Certainty.MEASURED, "bars, and differences from the first net: 95% intervals")]
     tags += [Tag(Certainty.ESTIMATED, "nearest quarter")] * any(row.quarter for row in rows)
     return Comparison(
         takeaway=_describe(found),
-        data=f"the same {facts.noun}s for all nets",
+        data=f"{count(found.reports[0].n)} {kind}{facts.noun}s, the same for all nets",
         tags=tuple(tags),
         kind=found.kind,
         nets=rows,

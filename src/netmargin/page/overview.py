@@ -23,7 +23,8 @@ _CHUNK = 20_000
 def write_overview(facts: Facts) -> Overview:
     """Write section 1."""
     split = facts.splits[0]
-    axis = Axis("score margin", "in the net's own scores", Certainty.MEASURED)
+    unit = "in probabilities" if split.report.saturated else "in the net's own scores"
+    axis = Axis("score margin", unit, Certainty.MEASURED)
     what, certainty = "How large the score margins of {} are", None
     if facts.has_distances:
         assert facts.inputs is not None  # where there are splits

@@ -21,6 +21,8 @@ def render(page: Page) -> str:
     return _template("page.html.j2").render(
         page=page,
         tables=write_tables(page),
+        # Names of classes that are words need more room than numbers do.
+        named=" named" * bool(page.classes and max(map(len, page.classes.names)) > 3),
         # What can be filtered and sorted by: the columns in which some sample has a value.
         known={
             name

@@ -95,9 +95,10 @@ def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
 
 def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor) -> tuple[str, ...]:
     """What the numbers assume, what the net makes of these labels, and equal samples."""
+    basis = found.basis.partition(" (")[0]  # without its ridge
     notes = [
         "The numbers hold where wrong labels are spread over the other classes at random; where"
-        f" one class is confused with one other they are too low. Scores rest on {found.basis}."
+        f" one class is confused with one other they are too low. Scores rest on {basis}."
     ]
     if facts.training is not None:
         answers = facts.training.answers[worst]

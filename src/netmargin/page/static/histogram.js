@@ -1,6 +1,4 @@
 // How far the samples lie from the boundary: bars that can be picked, examples at their places.
-// Pixels.
-const EXAMPLE_EVERY = 50;
 
 function drawHistogram() {
   // No distance is finite.
@@ -81,7 +79,7 @@ function showPicked() {
   if (byId("examples")) drawExamples(byId("examples"));
 }
 
-/** About every 50 pixels a picked image, below its place on the axis. */
+/** A picked image every 50 pixels, or where words stand below it 88, at its place on the axis. */
 function drawExamples(place) {
   const { d, image } = shown().columns;
   const [left, right] = BLOCK.histograms.range;
@@ -89,18 +87,19 @@ function drawExamples(place) {
   // What lies beyond the axis stands in the middle of the bar that holds it.
   const half = 0.5 / BLOCK.histograms[state.split].from.length;
   const shareOf = (row) => Math.min(Math.max((d[row] - left) / (right - left), half), 1 - half);
+  const every = place.matches(".named") ? 88 : 50;
   let last = -1;
   const apart = rows
     .filter((row) => d[row] != null && image[row] != null)
     .sort((a, b) => d[a] - d[b])
     .filter((row) => {
-      const free = (shareOf(row) - last) * view.width() >= EXAMPLE_EVERY;
+      const free = (shareOf(row) - last) * view.width() >= every;
       if (free) last = shareOf(row);
       return free;
     });
   place.replaceChildren(...apart.map((row) => {
     const sample = sampleAt(row);
-    const text = sample.wrong ? `${sample.label}→${sample.answer}` : sample.label;
+    const text = sample.wrong ? `${sample.label} → ${sample.answer}` : sample.label;
     const card = makeCard(sample, make("span", { class: "caption" }, text));
     // In percent of the width, so that it stays below its bar in print too.
     const x = view.origin()[0] + shareOf(row) * view.width();
