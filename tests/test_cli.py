@@ -17,6 +17,7 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
+from netmargin.cli.printing import in_shell_words
 from netmargin.nets.data import open_data
 from netmargin.training import fingerprint
 from netmargin.training.checkpoint import FORMAT
@@ -56,6 +57,10 @@ def own(tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(30, 2))
     np.savez(tmp_path / "points.npz", X=X, y=np.sign(X[:, 0]))
+    words = np.where(X[:, 0] > 0, "high", "low")
+    np.savez(tmp_path / "words.npz", X=X, y=words)
+    np.savez(tmp_path / "objects.npz", X=X, y=words.astype(object))
+    torch.save(make_own_model(tmp_path).state_dict(), tmp_path / "net.pt")
     return tmp_path
 
 
@@ -179,7 +184,8 @@ def test_files_of_weights_are_compared_and_shown(own, capsys):
         torch.save(net.state_dict(), own / name)
     assert run(f"compare old.pt new.pt {OWN} --heldout") == 0
     said = capsys.readouterr().out
-    assert said.strip() == nm.compare(nets, heldout=data, progress=False).summary()
+    summary = nm.compare(nets, heldout=data, progress=False).summary()
+    assert words_of(said) == words_of(in_shell_words(summary))
     assert run(f"measure new.pt {OWN} --full") == 0
     assert "HOW FAR OPTIMIZATION" in capsys.readouterr().out
     assert run(f"page new.pt {FACTORY_ALONE} --heldout points.npz --compare old.pt") == 0
@@ -236,7 +242,9 @@ FAILURES = {  # exit code 1: the work failed
     "analyse --factory broken:f --shape 2": "broken.py, line 1: SyntaxError",
     "analyse --factory leaves:f --shape 2": "leaves.py, line 2: SystemExit: 3",
     f"train {FACTORY_ALONE} --data absent.npz": "Cannot read arrays",
-    f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays",
+    f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays.*only .npz files are read",
+    "labels --data objects.npz": r"Cannot read arrays.*y.astype\(str\)",
+    f"measure net.pt {FACTORY_ALONE} --data words.npz --class-names low,middle": "none of the cl",
     "analyse digits-mlp --shape 3": "could not process a batch",
     "train digits-mlp --limit 20 --out mynets.py/x": "Cannot write",
     "verify lyu-li/euler --markdown mynets.py/x": "Cannot write",
@@ -266,6 +274,9 @@ WRONG_USAGE = {  # exit code 2
     "verify lyu-li/euler --markdown .": "is a folder; give the name of a file",
     "verify lyu-li/euler --markdown /dev/null": "no ordinary file",
     "train digits-mlp --out mynets.py": "is a file. Name a folder",
+    f"compare net.pt net.pt {OWN} --heldout points.npz": "usage: netmargin compare.*--data names it",
+    f"page net.pt net.pt {OWN}": "usage: netmargin page.*--compare NET",
+    f"measure net.pt {OWN} --all": "unrecognized arguments: --all",
 }
 
 
@@ -284,7 +295,38 @@ def test_wrong_usage_exits_with_2_and_says_what_is_right(own, capsys, arguments,
     except SystemExit as end:  # by which argparse ends
         code = end.code
     assert code == 2
-    assert re.search(message, capsys.readouterr().err)
+    assert re.search(message, capsys.readouterr().err, re.DOTALL)
+
+
+def test_every_verb_takes_labels_that_are_text_and_names_of_classes(own, capsys):
+    data = f"{FACTORY_ALONE} --data words.npz"
+    assert run(f"measure net.pt {data}") == 0
+    said = capsys.readouterr()
+    assert "note: The labels are text, and the classes are numbered 0 'high'" in said.err
+    assert "give --class-names in theirs" in words_of(said.err)
+    numbers = "--class-names low,high"
+    torch.save(make_own_model(own).state_dict(), "other.pt")
+    torch.manual_seed(1)
+    for command in (
+        f"measure net.pt {data} {numbers}",
+        f"compare net.pt other.pt {data} {numbers}",
+        f"labels --data words.npz {numbers}",
+        f"page net.pt {data} --heldout words.npz --radii 2 --labels {numbers}",
+    ):
+        assert run(command) == 0
+        assert "The labels are text" not in capsys.readouterr().err
+    assert '"high"' in (own / "page.html").read_text()
+
+
+def test_advice_is_given_in_the_words_of_a_shell(own, capsys):
+    assert run(f"measure net.pt {OWN} --heldout") == 0
+    said = words_of(capsys.readouterr().out)
+    assert "not measured: --input-margins" in said
+    assert "netmargin page; others: netmargin compare" in said
+    assert "--full: every margin" in said
+    assert "nm." not in said
+    assert run(f"robustness net.pt {OWN} --certified-only --quiet") == 0
+    assert capsys.readouterr().out.startswith("net.pt\n")  # which is wrong somewhere
 
 
 @pytest.mark.parametrize("arguments", ["--version", "train --help"])

@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     with _end_quietly_on_interrupt():
         from ..errors import ArgumentError, NetmarginError
         from .parser import make_parser
+        from .printing import in_shell_words
 
         parser = make_parser()
     shown = warnings.showwarning
@@ -35,15 +36,17 @@ def main(arguments: list[str] | None = None) -> int:
         options = parser.parse_args(words)
         options.words = words  # as they were typed: a page says how it was made
         # A warning is advice to whoever types: one line, without the place in our code.
-        warnings.showwarning = lambda message, *_, **__: say(f"note: {message}")
+        warnings.showwarning = lambda message, *_, **__: say(
+            f"note: {in_shell_words(str(message))}"
+        )
         code = options.run(options) or 0
         sys.stdout.flush()  # here, where a full disk can still be reported
         return code
     except ArgumentError as error:
-        say(f"netmargin: {error}")
+        say(f"netmargin: {in_shell_words(str(error))}")
         return 2
     except NetmarginError as error:
-        say(f"netmargin: {error}")
+        say(f"netmargin: {in_shell_words(str(error))}")
         return 1
     except KeyboardInterrupt as error:
         said = str(error) or "interrupted; what was written before is intact"

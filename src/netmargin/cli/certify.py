@@ -10,7 +10,7 @@ from ..errors import CheckpointError
 from ..result import Status
 from ..training.checkpoint import CHECKPOINT, read_checkpoint
 from . import inputs
-from .printing import as_json, say_written
+from .printing import as_json, in_shell_words, say_written
 
 HELP = "How far a saved net is from a max-margin point (KKT), and the samples it rests on."
 EPILOG = inputs.RECIPE_LIST
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         write_atomically(options.out / "certificate.json", as_json(result).encode())
         drawn = draw_certificate(certificate, X, y, options.out)
         say_written(options.out, "certificate.json", *drawn)
-    print(as_json(result) if options.json else certificate.summary())
+    print(as_json(result) if options.json else in_shell_words(certificate.summary()))
     if certificate.status is Status.INTERRUPTED:
         raise KeyboardInterrupt("interrupted; this is what was proved by then")
 

@@ -5,10 +5,10 @@ import sys
 
 from ..errors import ArgumentError
 from . import inputs
-from .printing import as_json
+from .printing import as_json, in_shell_words
 
 HELP = "Which of several saved nets to use: differences on the same samples, with intervals."
-EPILOG = inputs.RECIPE_LIST
+EPILOG, STRAY = inputs.RECIPE_LIST, inputs.STRAY
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         ("--heldout", bool, "no net was trained on these samples, as on --split test"),
     )
+    inputs.add_class_names(parser)
     inputs.add_json(parser)
 
 
@@ -35,5 +36,11 @@ def run(options: argparse.Namespace) -> None:
     data = inputs.data(options, limit=options.limit)
     heldout = options.heldout or options.split == "test"
     samples = {"heldout" if heldout else "data": data}
-    found = compare(nets, **samples, loss=options.loss, progress=sys.stderr.isatty())
-    print(as_json(found.to_dict()) if options.json else found.summary())
+    found = compare(
+        nets,
+        **samples,
+        loss=options.loss,
+        class_names=options.class_names,
+        progress=sys.stderr.isatty(),
+    )
+    print(as_json(found.to_dict()) if options.json else in_shell_words(found.summary()))

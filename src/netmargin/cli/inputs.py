@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 import traceback
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,10 @@ from ..training.recipes import RECIPES
 RECIPE_LIST = "recipes:\n" + "\n".join(
     f"  {name:20} {recipe.title}" for name, recipe in RECIPES.items()
 )
+
+
+STRAY = ". --heldout takes no file: --data names it, and --heldout says what it is"
+"""What is said of a word too many after a verb that asks whether samples are held out."""
 
 
 def add_options(parser: Any, *rows: tuple) -> None:
@@ -81,6 +86,12 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
         ("--split", ("train", "test"), "part of a named data set", "train"),
         ("--limit", positive(int), "class-balanced subset of this size"),
     )
+
+
+def add_class_names(parser: argparse.ArgumentParser) -> None:
+    """Add --class-names, which labels that are text need where the net has an order of its own."""
+    about = "names of the classes in the order of the net's outputs, such as cat,dog,ship"
+    add_options(parser, ("--class-names NAMES", lambda words: words.split(","), about))
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "the result") -> None:
@@ -198,10 +209,15 @@ def arrays(path: str):
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"]
     except Exception as error:  # numpy and zipfile raise nearly anything for other bytes
-        raise DataError(
-            f"Cannot read arrays X and y from {path!r}: {error}. Save them with numpy.savez(file,"
-            " X=X, y=y)."
-        ) from error
+        why = f"{error}. Save them with numpy.savez(file, X=X, y=y)."
+        if Path(path).is_file() and not zipfile.is_zipfile(path):
+            why = "only .npz files are read, as numpy.savez('points.npz', X=X, y=y) writes them."
+        elif "Object arrays" in str(error):
+            why = (
+                "one of them holds Python objects, as columns of pandas do that hold text. Save"
+                " y.astype(str), and numbers as X.astype(float)."
+            )
+        raise DataError(f"Cannot read arrays X and y from {path!r}: {why}") from error
 
 
 def data(options: argparse.Namespace, *, limit: int | None):

@@ -3,9 +3,8 @@
 import argparse
 from pathlib import Path
 
-from ..core.files import write_atomically
 from . import inputs
-from .printing import as_json, say_written
+from .printing import as_json, in_shell_words, say_written
 
 HELP = "Which labels of a data set may be wrong, the most suspicious first; without a net."
 
@@ -16,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_options(
         parser, ("--out FILE.csv", Path, "a table of all samples, the most suspicious first")
     )
+    inputs.add_class_names(parser)
     inputs.add_json(parser)
 
 
@@ -26,8 +26,8 @@ def run(options: argparse.Namespace) -> None:
     options.factory = None
     if options.out:
         inputs.require_writable(options.out)
-    found = label_errors(inputs.data(options, limit=options.limit))
+    found = label_errors(inputs.data(options, limit=options.limit), class_names=options.class_names)
     if options.out:
-        write_atomically(options.out, found.frame().to_csv(index=False).encode())
+        found.write_csv(options.out)
         say_written(options.out.parent, options.out)
-    print(as_json(found.to_dict()) if options.json else found.summary())
+    print(as_json(found.to_dict()) if options.json else in_shell_words(found.summary()))

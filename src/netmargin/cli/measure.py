@@ -3,10 +3,10 @@
 import argparse
 
 from . import inputs
-from .printing import as_json
+from .printing import as_json, in_shell_words
 
 HELP = "What a saved net gets wrong on data, how sure it is, and its margins."
-EPILOG = inputs.RECIPE_LIST
+EPILOG, STRAY = inputs.RECIPE_LIST, inputs.STRAY
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--input-margins", bool, near),
         ("--full", bool, "all that is known, not one screen"),
     )
+    inputs.add_class_names(parser)
     inputs.add_json(parser)
 
 
@@ -32,10 +33,11 @@ def run(options: argparse.Namespace) -> None:
         heldout=options.heldout or options.split == "test" or None,
         loss=options.loss,
         input_margins=options.input_margins,
+        class_names=options.class_names,
     )
     result = report.to_dict() | {
         "margins": report.margins.to_dict(),
         "homogeneity": report.homogeneity.to_dict(),
         "support": report.support,
     }
-    print(as_json(result) if options.json else report.summary(full=options.full))
+    print(as_json(result) if options.json else in_shell_words(report.summary(full=options.full)))

@@ -11,10 +11,12 @@ from torch import nn
 
 from .. import datasets
 from ..errors import ArgumentError, NetmarginError, NotHomogeneousError
+from ..nets.data import takes_data
 from ..nets.images import as_images
 from . import inputs
 from .printing import as_json
 
+STRAY = ". Another net is given by --compare NET"
 HELP = "Everything about a net or a run in the browser, in one file: images, margins, comparisons."
 EPILOG = inputs.RECIPE_LIST
 
@@ -47,16 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--certificate", bool, carried),
         ("--labels", bool, labels),
     )
+    inputs.add_class_names(parser)
     inputs.add_json(parser, "the file and its size")
 
 
 def run(options: argparse.Namespace) -> None:
     """Write the page, and say where it is."""
-    from ..label_errors import label_errors
-    from ..page.collecting import Options
-    from ..page.making import write_page
     from ..page.runs import read_run
-    from ..training import has_sample_margins
 
     paths = [options.saved, *options.compare]
     for index, path in enumerate(paths):
@@ -75,24 +74,46 @@ def run(options: argparse.Namespace) -> None:
         name: _make_model(options, path, run)
         for name, path, run in zip(names, paths, runs, strict=True)
     }
-    model = next(iter(models.values()))
     data, heldout = _read_data(options, {} if found is None else found.made_by)
-    records: list[Any] = [*options.record, *([] if found is None else [str(found.path)])]
-    if options.radii:
-        records.append(_find_radii(model, heldout or data, options.radii))
     if data is None and (options.certificate or options.labels):
         raise ArgumentError("--certificate and --labels are of training data: name them by --data.")
-    if options.certificate:
-        records.append(_certify(model, data))
-    if options.labels:  # margins of single samples count in where the run has them
-        margins = found.path if found and has_sample_margins(found.path) else None
-        records.append(label_errors(data, run=margins))
-    made_by = Options(call=shlex.join(("netmargin", *options.words)))
-    written = write_page(models, data, heldout, out=out, records=records, options=made_by)
+    options.out = out
+    written = _write(
+        models, data, heldout, class_names=options.class_names, run=found, options=options
+    )
     if options.json:
         print(as_json({"path": written.path, "bytes": written.bytes}))
     else:
         print(f"Written: {written.path} ({written.bytes / 1000:,.0f} kB). Open it in a browser.")
+
+
+@takes_data
+def _write(
+    subject: dict[str, nn.Module],
+    data: Any,
+    heldout: Any,
+    *,
+    class_names: list[str] | None,
+    run: Any,
+    options: argparse.Namespace,
+) -> Any:
+    """Write the page of nets, and of a run or None, with the records that the options ask for."""
+    from ..label_errors import label_errors
+    from ..page.collecting import Options
+    from ..page.making import write_page
+    from ..training import has_sample_margins
+
+    model = next(iter(subject.values()))
+    records: list[Any] = [*options.record, *([] if run is None else [str(run.path)])]
+    if options.radii:
+        records.append(_find_radii(model, heldout or data, options.radii))
+    if options.certificate:
+        records.append(_certify(model, data))
+    if options.labels:  # margins of single samples count in where the run has them
+        margins = run.path if run and has_sample_margins(run.path) else None
+        records.append(label_errors(data, run=margins))
+    made_by = Options(class_names, call=shlex.join(("netmargin", *options.words)))
+    return write_page(subject, data, heldout, out=options.out, records=records, options=made_by)
 
 
 def _make_model(options: argparse.Namespace, path: Path, found: Any) -> nn.Module:

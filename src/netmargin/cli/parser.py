@@ -57,7 +57,19 @@ exit codes: 0 done, 1 the work failed (it says why), 2 wrong usage, 130 interrup
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that suggests the nearest word where another was meant."""
+    """A parser that says what was meant by a word that it does not know; `stray` says what a word
+    too many may be.
+    """
+
+    stray = ""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
+        """Parse all words, or exit with the usage of the verb that was named."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            hint = "" if rest[0].startswith("-") else self.stray
+            self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         """Exit with code 2 after a message, which ends with the nearest choice if there is one."""
@@ -87,5 +99,6 @@ def make_parser() -> argparse.ArgumentParser:
             name, help=verb.HELP, description=verb.HELP, epilog=epilog, formatter_class=form
         )
         sub.set_defaults(run=verb.run)
+        sub.stray = getattr(verb, "STRAY", "")
         verb.add_arguments(sub)
     return parser

@@ -8,7 +8,7 @@ from ..radii.attacks import ATTACKS, OWN
 from ..radii.chain_radii import EFFORTS
 from ..result import Status
 from . import inputs
-from .printing import as_json, say_written
+from .printing import as_json, in_shell_words, say_written
 
 HELP = "How far inputs must move in L2 to be misclassified: certified and attacked radii of nets."
 EPILOG = inputs.RECIPE_LIST
@@ -76,11 +76,12 @@ def run(options: argparse.Namespace) -> None:
         normalized = {name: margins[name] for name in names}
         results.append({"weights": weights} | normalized | reports[weights].to_dict())
         if not options.json:
-            shown = ", ".join(
-                f"{name} {'none' if value is None else format(value, '.4g')}"
-                for name, value in normalized.items()
-            )
-            print(f"{weights}: {shown}\n{reports[weights].summary()}", flush=True)
+            # Those of a net that is wrong somewhere are negative, and say nothing.
+            told = [
+                f", {name} {value:.4g}" for name, value in normalized.items() if (value or 0) > 0
+            ]
+            said = in_shell_words(reports[weights].summary())
+            print(f"{weights}{''.join(told)}\n{said}", flush=True)
         if reports[weights].status is Status.INTERRUPTED:  # meant for the nets to come, too
             break
     if options.out:
