@@ -112,7 +112,8 @@ def _write(
     if options.labels:  # margins of single samples count in where the run has them
         margins = run.path if run and has_sample_margins(run.path) else None
         records.append(label_errors(data, run=margins))
-    made_by = Options(class_names, call=shlex.join(("netmargin", *options.words)))
+    call = shlex.join(("netmargin", *options.words))
+    made_by = Options(class_names, call=call, progress=sys.stderr.isatty())
     return write_page(subject, data, heldout, out=options.out, records=records, options=made_by)
 
 

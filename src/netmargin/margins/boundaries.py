@@ -42,8 +42,8 @@ def differentiable_scores(
             if not x.is_floating_point():
                 raise DataError(
                     f"The inputs are whole numbers ({tensors_of(x)[0].dtype}), in which there is no"
-                    " gradient. For images give X.float(). For tokens use nm.input_margins, and"
-                    " name the module in whose output to measure: layer=model.embedding."
+                    " gradient. Give images and tables as X.float(), scaled as in training; measure"
+                    " tokens in their embedding: nm.input_margins(..., layer=model.embedding)."
                     f" {_WITHOUT}"
                 )
             model, x = as_one_tensor(model, x)

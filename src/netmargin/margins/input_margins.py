@@ -41,6 +41,8 @@ class InputMargins(Record):
     warning : str
         Why these are no distances of the net, as for `MarginReport`, or because gradients in the
         inputs are masked or 0; "" otherwise.
+    layer : str
+        The module in whose output distances are, by its name; "" for the inputs.
     """
 
     distances: Tensor
@@ -51,6 +53,7 @@ class InputMargins(Record):
     headroom: Tensor
     class_names: tuple[str, ...] | None = None
     warning: str = ""
+    layer: str = ""
 
     def __repr__(self) -> str:
         shown = zip(quantile_names(), self.quantiles(), strict=True)
@@ -106,8 +109,10 @@ class InputMargins(Record):
                 (f"{kind}, {name} quantile", (number(value), Certainty.ESTIMATED))
                 for name, value in zip(quantile_names(), quantiles(values), strict=True)
             ]
+        where = f"output of {self.layer!r}" if self.layer else "inputs"
         rows.append(
-            "Distances are in the units of the inputs, relative ones in relative changes of them."
+            f"Distances are Euclidean lengths, in the units of the {where}; relative distances are"
+            " shares by which all its entries change at once."
         )
         title, notes = f"Distances of {self.n:,} samples", filter(None, [self.left_out])
         return Table(title, rows, notes=[*notes], warning=self.warning)
@@ -229,4 +234,5 @@ def input_margins(
     )
     boundaries, q, classes = zip(*parts, strict=True)
     found = InputMargins.joined(boundaries, torch.cat(q), torch.cat(classes), doubt.text)
-    return replace(found, class_names=names.names)
+    called = next((name for name, part in model.named_modules() if part is layer), "")
+    return replace(found, class_names=names.names, layer=called)

@@ -32,6 +32,7 @@ class Options:
     texts: Any = None
     within: Any = None
     groups: Any = None
+    progress: bool = False
     call: str = "nm.page(...)"
 
 

@@ -53,7 +53,9 @@ class Inputs:
     def describe_change(self, distance: float) -> str:
         """What a change of this length is in single inputs and in all of them, or ""."""
         if self.token_step > 0:
-            return f"{percent(distance / self.token_step)} of the step from one token to another"
+            steps = distance / self.token_step
+            part = percent(steps) if steps < 1 else f"{significant(steps)} times the length"
+            return f"{part} of the step from one token to another"
         share = distance * self.per_input
         if not math.isfinite(share):
             return ""
@@ -112,7 +114,8 @@ def describe_inputs(
 def _measure_token_step(layer: nn.Embedding) -> float:
     """The median distance between the vectors of two tokens."""
     vectors = layer.weight.detach().double()
-    pairs = torch.randint(len(vectors), (2, _PAIRS), generator=torch.Generator().manual_seed(0))
+    source = torch.Generator().manual_seed(0)
+    pairs = torch.randint(len(vectors), (2, _PAIRS), generator=source, device="cpu")
     first, second = pairs[:, pairs[0] != pairs[1]].to(vectors.device)
     return (vectors[first] - vectors[second]).norm(dim=1).median().item()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from ..core.arguments import check_path
+from ..core.arguments import check_flag, check_path
 from ..core.files import write_atomically
 from ..core.records import short_repr
 from ..errors import ArgumentError
@@ -83,6 +83,7 @@ def page(
     within: int | None = None,
     groups: Groups | None = None,
     scores: Choice | None = None,
+    progress: bool = True,
 ) -> PageFile:
     """Write a file to open in a browser: all that is known of one net, or of several side by side.
 
@@ -117,6 +118,8 @@ def page(
         data the pair of those of `data` and of `heldout`.
     within, groups, scores : optional
         Which answers are nearly right, and which output of a net is its scores, as for `measure`.
+    progress : bool, default True
+        Whether to show batches and time left as they come.
 
     Returns
     -------
@@ -152,7 +155,8 @@ def page(
 
     Beyond the papers.
     """
-    options = Options(class_names, feature_names, texts, within, groups)
+    shown = check_flag("progress", progress)
+    options = Options(class_names, feature_names, texts, within, groups, progress=shown)
     return write_page(subject, data, heldout, out=out, records=records, options=options)
 
 

@@ -110,7 +110,7 @@ def measure_split(
     )
     found, why = None, report.warning
     if not report.saturated:
-        found, why = _measure_distances(model, samples, options.class_names)
+        found, why = _measure_distances(model, samples, options)
         report = replace(report, input_margins=found)
     assert report.labels is not None  # `measure` always fills them
     assert report.others is not None
@@ -129,13 +129,19 @@ def token_layer(model: nn.Module, X: Any) -> tuple[str, nn.Embedding] | None:
 
 
 def _measure_distances(
-    model: nn.Module, samples: Arrays, names: Any
+    model: nn.Module, samples: Arrays, options: Any
 ) -> tuple[InputMargins | None, str]:
     """The distances to the boundary, or why there are none."""
     tokens = token_layer(model, samples.X)
     layer = tokens and tokens[1]
     try:
-        found = input_margins(model, samples, layer=layer, class_names=names, progress=False)
+        found = input_margins(
+            model,
+            samples,
+            layer=layer,
+            class_names=options.class_names,
+            progress=options.progress,
+        )
     # Nets without gradients in their inputs have no distances, and everything else on the page.
     except (ModelError, DataError, ArgumentError) as error:
         return None, str(error)
