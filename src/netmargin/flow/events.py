@@ -73,36 +73,26 @@ def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, 
     # active (gate 1) or inactive (gate 0). A unit that the sides push away crosses. Lower layers
     # are decided first: the gates of the others depend on them.
     velocity = field(theta, pattern)
-    arriving = (
-        violations(velocity.z, velocity.kinks.gates, pattern)[: len(velocity.z)] > -2 * _ON_KINK
-    )
     was_active = pattern.flat()
     slid = torch.zeros_like(was_active)
     slid[pattern.sliding] = True
-    pattern = _change_pattern(
-        pattern, torch.cat([pattern.sliding, torch.nonzero(arriving)[:, 0]]).unique(), was_active
-    )
+    near = violations(velocity.z, velocity.kinks.gates, pattern)[: len(slid)] > -2 * _ON_KINK
+    pattern = _change_pattern(pattern, torch.nonzero(slid | near)[:, 0], was_active)
     while True:
         velocity = field(theta, pattern)
         units, kinks = pattern.sliding, velocity.kinks
         # Some are at 0 because all that feeds them is 0, as in a layer after one that dies on a
         # sample. Nothing moves them, so their sides stay as they were.
-        fixed = (
-            torch.linalg.vector_norm(velocity.normals, dim=1) * torch.linalg.vector_norm(theta)
-            <= _GATE_TOLERANCE * velocity.z.abs().max()
-        )
+        moving = torch.linalg.vector_norm(velocity.normals, dim=1) * torch.linalg.vector_norm(theta)
+        fixed = moving <= _GATE_TOLERANCE * velocity.z.abs().max()
         if fixed.any():
             leaving, side = fixed, was_active[units]
         elif not kinks.convex.all():
-            leaving, side = (
-                ~kinks.convex,
-                torch.where(slid[units], kinks.rising, ~was_active[units]),
-            )
+            leaving = ~kinks.convex
+            side = torch.where(slid[units], kinks.rising, ~was_active[units])
         else:
-            leaving, side = (
-                (kinks.bounded <= _GATE_AT_BOUND) | (kinks.bounded >= 1 - _GATE_AT_BOUND),
-                kinks.bounded > 0.5,
-            )
+            side = kinks.bounded > 0.5
+            leaving = torch.where(side, 1 - kinks.bounded, kinks.bounded) <= _GATE_AT_BOUND
         if not leaving.any():
             return pattern, velocity
         calls = pattern.sliding_calls()
@@ -116,7 +106,4 @@ def _change_pattern(pattern: Pattern, sliding: Tensor, active: Tensor) -> Patter
     """A pattern with these units sliding, and of the others these active; given as flat vectors."""
     active = active.clone()
     active[sliding] = False
-    parts = active.split([a.numel() for a in pattern.active])
-    return Pattern(
-        [part.reshape(a.shape) for part, a in zip(parts, pattern.active, strict=True)], sliding
-    )
+    return Pattern(pattern.split(active), sliding)

@@ -99,14 +99,8 @@ class ExactFlow(FlowRun):
 
     def _stalled(self) -> str | None:
         rows = self.trajectory.rows
-        before = next(
-            (
-                row
-                for row in reversed(rows)
-                if row["evaluations"] <= self.evaluations - _STALL_EVALUATIONS
-            ),
-            None,
-        )
+        then = self.evaluations - _STALL_EVALUATIONS
+        before = next((row for row in reversed(rows) if row["evaluations"] <= then), None)
         if before is None or self.s - before["s"] >= _STALL_ADVANCE:
             return None
         return (

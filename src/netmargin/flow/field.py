@@ -111,9 +111,8 @@ class FlowField:
         outputs, gates = self._forward(leaves, pattern.active)
         q, soft = margins(outputs.detach(), self._y)
         log_loss = self._loss.log_sum(soft)
-        cotangent = relative_gradient(
-            self._loss, outputs, self._y, logspace.log_mean(log_loss, len(q))
-        )
+        log_mean = logspace.log_mean(log_loss, len(q))
+        cotangent = relative_gradient(self._loss, outputs, self._y, log_mean)
         sliding = len(pattern.sliding) > 0
         wanted = [*leaves.values(), *(gates.outputs if sliding else [])]
         found = torch.autograd.grad(
@@ -121,36 +120,28 @@ class FlowField:
         )
         roots = self._evaluate_metric_roots(theta)
         velocity = -roots * torch.cat([g.reshape(-1) for g in found[: len(leaves)]])
-        z = (
-            torch.cat([z.detach().reshape(-1) for z in gates.inputs])
-            if gates.inputs
-            else theta.new_zeros(0)
-        )
+        z = torch.cat([theta.new_zeros(0), *(z.detach().reshape(-1) for z in gates.inputs)])
         # In coordinates in which the metric is Euclidean: theta moves by roots times what is free
         # there.
-        free, nothing = velocity, velocity.new_zeros(0)
-        normals, pull, forces = velocity.new_zeros(0, len(velocity)), nothing, nothing
+        free = velocity
+        normals = scaled = velocity.new_zeros(0, len(velocity))
+        pull = forces = velocity.new_zeros(0)
         if sliding:
             self.normal_evaluations += 1
             normals = self._compute_normals(gates.inputs, pattern.sliding, leaves)
+            scaled = normals * roots
             pull = torch.cat([g.reshape(-1) for g in found[len(leaves) :]])[pattern.sliding]
-            forces = least_squares(
-                (normals * roots) @ (normals * roots).T, (normals * roots) @ free
-            )
-            velocity = free - (normals * roots).T @ forces
+            forces = least_squares(scaled @ scaled.T, scaled @ free)
+            velocity = free - scaled.T @ forces
         velocity = roots * velocity
 
         def find_kinks() -> Kinks:
-            kinks = find_gates(free, normals * roots, forces, pull)
+            kinks = find_gates(free, scaled, forces, pull)
             # The pull on a unit also comes through sliding units of later layers, by as much as
             # their gates are open, which takes one more round per layer.
             for _ in range(len(pattern.sliding_calls().unique()) - 1):
-                kinks = find_gates(
-                    free,
-                    normals * roots,
-                    forces,
-                    self._compute_pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent),
-                )
+                through = self._compute_pull(leaves, pattern, kinks.gates.clamp(0, 1), cotangent)
+                kinks = find_gates(free, scaled, forces, through)
             return kinks
 
         size, rho = torch.linalg.vector_norm(velocity).item(), self.length(theta)
@@ -200,10 +191,7 @@ class FlowField:
         self.evaluations += 1
         factors = pattern.flat().to(shares.dtype)
         factors[pattern.sliding] = shares
-        parts = factors.split([a.numel() for a in pattern.active])
-        outputs, gates = self._forward(
-            leaves, [p.reshape(a.shape) for p, a in zip(parts, pattern.active, strict=True)]
-        )
+        outputs, gates = self._forward(leaves, pattern.split(factors))
         found = torch.autograd.grad(
             outputs, gates.outputs, cotangent, allow_unused=True, materialize_grads=True
         )

@@ -27,6 +27,11 @@ class Pattern:
         """`active` of all calls in one vector."""
         return torch.cat([a.reshape(-1) for a in self.active])
 
+    def split(self, flat: Tensor) -> list[Tensor]:
+        """A vector of values of all units as one part per call, in its shape."""
+        parts = flat.split([a.numel() for a in self.active])
+        return [part.reshape(a.shape) for part, a in zip(parts, self.active, strict=True)]
+
     def sliding_calls(self) -> Tensor:
         """The numbers of the ReLU calls in which units slide, (K,)."""
         sizes = [a.numel() for a in self.active]
@@ -50,11 +55,8 @@ def least_squares(matrix: Tensor, values: Tensor) -> Tensor:
     # as torch has no such driver on other devices.
     if not (torch.isfinite(matrix).all() and torch.isfinite(values).all()):
         return torch.full_like(values, torch.nan)
-    return (
-        torch.linalg.lstsq(matrix.cpu(), values.cpu()[:, None], driver="gelsd")
-        .solution[:, 0]
-        .to(values.device)
-    )
+    found = torch.linalg.lstsq(matrix.cpu(), values.cpu()[:, None], driver="gelsd")
+    return found.solution[:, 0].to(values.device)
 
 
 def find_gates(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> Kinks:
@@ -65,9 +67,8 @@ def find_gates(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> K
     gradients of the log-loss in the outputs of the sliding units.
     """
     gates = torch.nan_to_num(forces / pull, nan=_LARGEST_GATE).clamp(-_LARGEST_GATE, _LARGEST_GATE)
-    convex = pull * torch.linalg.vector_norm(
-        normals, dim=1
-    ) > _NEGLIGIBLE_PULL * torch.linalg.vector_norm(free)
+    size = torch.linalg.vector_norm(free)
+    convex = pull * torch.linalg.vector_norm(normals, dim=1) > _NEGLIGIBLE_PULL * size
     rising = forces > pull / 2
     if ((gates >= 0) & (gates <= 1)).all() or not convex.all() or not torch.isfinite(free).all():
         return Kinks(convex, rising, gates, gates.clamp(0, 1))
@@ -79,7 +80,6 @@ def find_gates(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> K
     bounded = torch.from_numpy(found).to(gates)
     # Where normals depend on each other there are many gates for one velocity; if the bounded ones
     # give it, too, they hold the units where they are.
-    same = torch.linalg.vector_norm(
-        columns @ bounded - normals.T @ forces
-    ) <= _RELATIVE_TIE * torch.linalg.vector_norm(free)
+    apart = torch.linalg.vector_norm(columns @ bounded - normals.T @ forces)
+    same = apart <= _RELATIVE_TIE * size
     return Kinks(convex, rising, bounded if same else gates, bounded)

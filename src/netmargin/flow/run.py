@@ -78,9 +78,8 @@ class FlowRun(ABC):
         self.scored, self.loss = NetOnSamples(model, data), loss
         self.twin = self.scored.twin
         hold_frozen_weights(self.twin, "no flow")
-        self.homogeneity = measure(
-            self.twin, self.scored.samples, loss=loss, statistics="fixed"
-        ).homogeneity
+        found = measure(self.twin, self.scored.samples, loss=loss, statistics="fixed")
+        self.homogeneity = found.homogeneity
         require_differentiable(self.twin, self.scored.first_inputs(2))
         self.field = FlowField(self.scored, loss, metric)
         self.log_end, self.rules, self.most = log_end, rules, most
@@ -104,11 +103,8 @@ class FlowRun(ABC):
         except KeyboardInterrupt:
             self.trajectory.status = Status.INTERRUPTED
             rows = self.trajectory.rows
-            self.trajectory.message = (
-                f"interrupted at log t = {rows[-1]['log_time']:.6g}"
-                if len(rows) > 1
-                else "interrupted at the start"
-            )
+            at = f"log t = {rows[-1]['log_time']:.6g}" if len(rows) > 1 else "the start"
+            self.trajectory.message = f"interrupted at {at}"
         self.trajectory.final = self._state()
         return self.trajectory
 
@@ -135,13 +131,9 @@ class FlowRun(ABC):
         self.field.put(theta)
         report = make_report(self.twin, self.homogeneity, self.loss, q, log_loss)
         rows = self.trajectory.rows
-        head = {
-            "epoch": len(rows),
-            "log_time": self.log_time if rows else None,
-            "s": self.s,
-            "alignment": alignment,
-        }
-        rows.append(head | {"sliding": sliding, "evaluations": self.evaluations} | report.to_dict())
+        time = {"epoch": len(rows), "log_time": self.log_time if rows else None, "s": self.s}
+        found = {"alignment": alignment, "sliding": sliding, "evaluations": self.evaluations}
+        rows.append(time | found | report.to_dict())
         self.theta = theta
         self.trajectory.evaluations = self.evaluations
         self.trajectory.normal_evaluations = self.field.normal_evaluations

@@ -129,9 +129,7 @@ class TheoryRate:
     def log_kappa(self, log_loss: float) -> float:
         """Natural log of kappa(Loss)."""
         bend = 2 - 2 / self.order
-        u = -log_loss
-        if bend > 0 and u < bend:
-            u = bend
+        u = max(-log_loss, bend)
         return -u + bend * math.log(u)
 
     def log_rate(self, log_loss: float) -> float:
@@ -192,14 +190,8 @@ class TheoryRate:
             if v >= end:
                 continue
             if log_value is None:
-                found += quad(
-                    lambda w: (1 + self._lambda(w)) * self._start / w**2,
-                    v,
-                    end,
-                    epsabs=0.0,
-                    epsrel=_QUADRATURE,
-                    limit=_PIECES,
-                )[0]
+                rest = lambda w: (1 + self._lambda(w)) * self._start / w**2  # noqa: E731
+                found += quad(rest, v, end, epsabs=0.0, epsrel=_QUADRATURE, limit=_PIECES)[0]
             else:
                 found += math.exp(log_value - v) * -math.expm1(v - end) - math.log(end / v)
             v = end

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from scipy.integrate import solve_ivp
-from scipy.special import expit, log_expit, xlogy
+from scipy.special import expit, kl_div, log_expit
 from torch import Tensor, nn
 
 from ...core.logspace import neg_log_expm1_exp
@@ -140,39 +140,41 @@ def run_mirror_flow(
 ) -> dict[str, np.ndarray]:
     """Integrate d ln u / ds = -grad f_s(u), and the integrals that the lemmas bound; f_s = 2 L_s,
     the mean logistic loss of <u, z_i(s)>, or <u, mean z(s)> where `linear`. V of moving features
-    follows dV / ds = -grad_V L, and z holds them at `times`. `mirror` replaces ln and exp.
+    follows dV / ds = -grad_V L. `mirror` replaces ln and exp.
     """
     m = len(u0)
-    V0 = z.V if isinstance(z, MovingFeatures) else np.zeros(0)
+    if isinstance(z, MovingFeatures):
+        features, V0, (method, rtol) = (lambda s, V: z.at(V)), z.V, z.integrator
+    else:
+        features, V0 = (lambda s, V: (z(s), lambda weights: V)), np.zeros(0)
+        method, rtol = "LSODA", 1e-10
 
     def rates(s: float, state: np.ndarray) -> np.ndarray:
         """The derivatives of ln u, of the four integrals and of V."""
         u = mirror[1](state[:m])
-        zs, pull = z.at(state[m + 4 :]) if isinstance(z, MovingFeatures) else (z(s), None)
+        zs, pull = features(s, state[m + 4 :])
         if linear:
             c = zs.mean(0)
-            return np.concatenate([-c, [c @ u, c @ reference, 0.0, 0.0]])
+            return np.concatenate([-c, [c @ u, c @ reference, 0.0, 0.0], V0])
         q, r = zs @ u, zs @ reference
         slopes, losses = expit(-q), -log_expit(q)
         total = torch.tensor(math.log(max(losses.sum(), 1e-300)), dtype=torch.float64)
         psi = neg_log_expm1_exp(total).item()
         integrals = [2 * losses.mean(), -2 * log_expit(r).mean(), slopes.mean()]
-        moved = pull(slopes[:, None] * u / len(q)) if pull else V0
-        return np.concatenate([2 * slopes @ zs / len(q), integrals, [expit(-psi) / len(q)], moved])
+        integrals.append(expit(-psi) / len(q))
+        moved = pull(slopes[:, None] * u / len(q))
+        return np.concatenate([2 * slopes @ zs / len(q), integrals, moved])
 
     start = np.concatenate([mirror[0](u0), np.zeros(4), V0])
-    method, rtol = z.integrator if isinstance(z, MovingFeatures) else ("LSODA", 1e-10)
     options = {"rtol": rtol, "atol": rtol / 100}
     # A step that is so long that u overflows is rejected.
     with np.errstate(over="ignore", invalid="ignore"):
         y = solve_ivp(rates, (0, times[-1]), start, method, t_eval=times, **options).y
-    names = ("f_u", "f_reference", "G", "xi")
-    run = {"u": mirror[1](y[:m]).T} | dict(zip(names, y[m : m + 4], strict=True))
-    if isinstance(z, MovingFeatures):
-        run |= {"V": y[m + 4 :].T, "z": np.stack([z.at(V)[0] for V in y[m + 4 :].T])}
-    return run
+    names, V = ("f_u", "f_reference", "G", "xi"), y[m + 4 :].T
+    run = {"u": mirror[1](y[:m]).T, "V": V} | dict(zip(names, y[m : m + 4], strict=True))
+    return run | {"z": np.stack([features(*at)[0] for at in zip(times, V, strict=True)])}
 
 
 def kl_divergence(v: np.ndarray, u: np.ndarray) -> np.ndarray:
     """D(v, u) = sum v ln(v / u) - v + u, over the last axis."""
-    return (xlogy(v, v / u) - v + u).sum(-1)
+    return kl_div(v, u).sum(-1)

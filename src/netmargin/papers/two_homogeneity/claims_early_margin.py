@@ -58,7 +58,7 @@ def early(trial: Trial, *, guarantee: float = 1.0, power: float = 1.0) -> Findin
         if matrix_game(Z)[1] <= 0.05:
             return Finding.of([], "features that do not separate the samples")
         run = run_mirror_flow(lambda s: Z, np.full(6, 1 / 6), [t], np.zeros(6))
-        promised, last, kind = early_margin(net, (x, y), time=t), Z, "6 frozen features"
+        promised, kind = early_margin(net, (x, y), time=t), "6 frozen features"
     else:
         m = 200_000 if wide else 50
         x, y = _draw_circle(random, n)
@@ -69,9 +69,9 @@ def early(trial: Trial, *, guarantee: float = 1.0, power: float = 1.0) -> Findin
         run = run_mirror_flow(features, features.u, np.linspace(0, t, 5)[1:], np.zeros(m))
         states = features.states(run)
         promised = early_margin(features.net, (x, y), time=t, states=states)
-        last, kind = run["z"][-1], f"{m} normalized ReLUs"
+        kind = f"{m} normalized ReLUs"
     u = run["u"][-1]
-    found = (last @ u).min() / (2 * u.sum())
+    found = (run["z"][-1] @ u).min() / (2 * u.sum())
     where = f"{n} samples, {kind}, gamma {promised.gamma:.3f}"
     if promised.guarantee is None or (wide and not promised.applies):
         return Finding.of([1.0] if wide else [], f"{where}: nothing is promised")
@@ -155,7 +155,7 @@ def late(trial: Trial, *, share: float = 1 / 16, reach: float = 1.0) -> Finding:
     # The features may lose a little of their margin.
     t = reach * (math.e + math.exp(math.exp(1.05 * doubly)))
     run = run_mirror_flow(z, u0, np.linspace(0, t, 81)[1:], p)
-    zs, u = run["z"] if "z" in run else Z[None], run["u"][-1]
+    zs, u = run["z"], run["u"][-1]
     gamma = min((zs @ p).min(), least)
     if gamma <= 0 or 1.05 * gamma < least:
         return Finding.of([], "features that lose their margin")

@@ -203,7 +203,7 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
     ends = (2.0, 50.0, 2000.0)
     for t in ends if callable(z) else ends[trial.number // 3 % 3 :][:1]:
         run = run_mirror_flow(z, u0, np.linspace(0, t, 41)[1:], pbar)
-        gamma = float((run.get("z", Z) @ pbar).min())
+        gamma = float((run["z"] @ pbar).min())
         if min(gamma, (Z @ pbar).min()) <= 0.05:
             continue
         size = math.log(t * n) / gamma
@@ -219,7 +219,7 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
         grown = (np.log(mass / u0.sum()) / run["G"]).max()
         rooms.append([growth / grown, bound / mass.max(), (R * size + 2 / n) / losses[-1], MOST])
         if promised is not None:
-            found = (run["z"][-1] if "z" in run else Z) @ run["u"][-1]
+            found = run["z"][-1] @ run["u"][-1]
             violations.append(promised - found.min() / mass[-1])
             rooms[-1][3] = found.min() / mass[-1] / promised
     room = dict(zip(("growth", "norm", "loss", "margin"), np.min(rooms, 0).tolist(), strict=True))
@@ -297,11 +297,10 @@ def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0
         kind, z, Z, u0 = _draw_features(trial, n, m, draws=20)  # large margins promise something
     pbar = matrix_game(Z)[0]
     run = run_mirror_flow(z, u0, np.geomspace(0.1, 1e7 if callable(z) else 1e5, 60), pbar)
-    zs = run["z"] if "z" in run else np.tile(Z, (60, 1, 1))
     # The infimum until each time.
-    gamma = np.minimum.accumulate(np.minimum((zs @ pbar).min(1), (Z @ pbar).min()))
+    gamma = np.minimum.accumulate(np.minimum((run["z"] @ pbar).min(1), (Z @ pbar).min()))
     mass, xi = run["u"].sum(1), run["xi"]
-    q = np.einsum("tnm,tm->tn", zs, run["u"])
+    q = np.einsum("tnm,tm->tn", run["z"], run["u"])
     psi = neg_log_expm1_exp(torch.tensor(np.log(-log_expit(q).sum(1)))).numpy()
     D, D_t = (kl_divergence(mass[:, None] * pbar, u) for u in (u0, run["u"]))
     bound = gamma - (1 + 2 * math.log(n)) / mass + (D_t - divergence * D) / (2 * mass * xi)
