@@ -28,10 +28,8 @@ def read_data_sets(X, y, bias: bool) -> list[SolverData]:
     pairs = zip(X, y, strict=True) if _holds_data_sets(X) else [(X, y)]
     sets = [binary_data(*pair, bias=bias) for pair in pairs]
     if len({data.Z.shape[1] for data in sets}) > 1:
-        raise DataError(
-            "All data sets must have the same dimension; got"
-            f" {sorted({data.Z.shape[1] - bias for data in sets})}"
-        )
+        found = sorted({data.Z.shape[1] - bias for data in sets})
+        raise DataError(f"All data sets must have the same dimension; got {found}")
     return sets
 
 

@@ -49,8 +49,7 @@ class Snapshot(Record):
         measure, log_mass = self.measures[run], self.log_masses[run]
         if log_mass > _LARGEST_LOG_MASS:
             raise DataError(
-                f"The neurons of run {run} have a mass of e^{log_mass:.0f}, beyond float64. Take an"
-                " earlier snapshot."
+                f"a mass of e^{log_mass:.0f} is beyond float64: take an earlier snapshot"
             )
         sizes = np.sqrt(math.exp(log_mass) * len(measure.weights) * measure.weights)[:, None]
         if measure.power == 1:

@@ -54,8 +54,7 @@ def _draw_few_features(trial: Trial) -> tuple[np.ndarray, np.ndarray]:
     trials=(8, 60),
 )
 def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    run = train_magnitudes(*_draw_few_features(trial), steps=20_000)
-    return _compare_with_rate(trial, run, share)
+    return _compare_with_rate(train_magnitudes(*_draw_few_features(trial), steps=20_000), share)
 
 
 @claim(
@@ -72,8 +71,7 @@ def mirror_rate(trial: Trial, *, share: float = 1.0) -> Finding:
     trials=(8, 60),
 )
 def output_rate(trial: Trial, *, share: float = 1.0) -> Finding:
-    run = train_output_layer(*_draw_few_features(trial), steps=20_000)
-    return _compare_with_rate(trial, run, share)
+    return _compare_with_rate(train_output_layer(*_draw_few_features(trial), steps=20_000), share)
 
 
 @output_rate.printed("beta(t) >= m gamma_2^(m) sum_{s < t} eta(s) (proof in Appendix F)")
@@ -86,7 +84,7 @@ def _() -> Finding:
     return Finding.of(10 * run.optimum * total / sizes[-1] - 1, where)
 
 
-def _compare_with_rate(trial: Trial, run: FixedFeatureRun, share: float) -> Finding:
+def _compare_with_rate(run: FixedFeatureRun, share: float) -> Finding:
     """Compare the best margin so far with every positive one that is promised."""
     lacking = run.optimum - run.guarantee
     promised = run.proved - share * lacking
@@ -167,10 +165,7 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
     inputs = np.concatenate([random.normal(size=(64, 6, 2)), np.ones((64, 6, 1))], 2)
     y, w = random.choice([-1.0, 1.0], (64, 6)), 2 * random.normal(size=(64, 12, 4))
     nets = _MovingNets(w, inputs, y, _LOSSES[trial.number % 2])
-    A, c = (
-        torch.tensor(random.normal(size=(64, 4, 4))),
-        torch.tensor(random.normal(size=(64, 1, 4))),
-    )
+    A, c = (torch.tensor(random.normal(size=(64, k, 4))) for k in (4, 1))
     psi = lambda t: ((t @ A + c) * t).sum(2)  # noqa: E731
     moving = psi(nets.w / nets.sizes.sqrt()[..., None])
     theta, J, slopes = nets.field(nets.q if whole else nets.q / nets.mass[:, None])

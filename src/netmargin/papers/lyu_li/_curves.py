@@ -5,15 +5,7 @@ from itertools import pairwise
 
 from ...figures.style import BOTH, OUTPUT, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings
-from ._training import (
-    CONSTANT,
-    LOSS_BASED,
-    SUBSET,
-    SUBSET_VGG,
-    WITHOUT_BIAS,
-    make_figure,
-    runs,
-)
+from ._training import CONSTANT, LOSS_BASED, SUBSET, SUBSET_VGG, WITHOUT_BIAS, make_figure, runs
 
 _RISING_SHARE = 0.8
 """The share of the looks at which the margin has to rise. SGD lets it fall at single ones; a margin

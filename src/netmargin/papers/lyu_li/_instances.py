@@ -127,10 +127,8 @@ def find_kkt_points(
         Delta = (log_gamma[-1] - log_gamma[0]) / L / (2 * share**2)
         # Of logistic losses e^Loss at t_0, where Loss <= e^-depth.
         rising = math.exp(math.exp(-depth[0])) if isinstance(loss, Logistic) else 1.0
-        C_1, C_2 = (
-            math.sqrt(2) / gamma ** (1 / L),
-            rising * (len(net.x) - 1) / (math.e * L) / gamma ** (2 / L),
-        )
+        C_1 = math.sqrt(2) / gamma ** (1 / L)
+        C_2 = rising * (len(net.x) - 1) / (math.e * L) / gamma ** (2 / L)
         # From just after the start to where the window ends well before the run does.
         for needed in np.geomspace(1.05 * depth[0], 0.3 * depth[-1], 6):
             r = start * (math.log(needed) / power - log_gamma[0]) / L

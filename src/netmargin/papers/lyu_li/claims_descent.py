@@ -17,13 +17,7 @@ from ...kkt import tangent_svm
 from ..ledger.claim import claim
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
-from ._instances import (
-    EXPONENTIAL,
-    PAPER,
-    Start,
-    find_kkt_points,
-    log_growth,
-)
+from ._instances import EXPONENTIAL, PAPER, Start, find_kkt_points, log_growth
 
 _SMALL_CHANGE = 1e-5
 """Change of log 1/Loss below which that of phi is its slope halfway times the change, to 1e-10; the

@@ -13,15 +13,7 @@ from ...losses import CrossEntropy, Exponential
 from ..ledger.claim import claim
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
 from ..ledger.trial import Finding, Trial
-from ._instances import (
-    LOSSES,
-    PAPER,
-    ROUNDING,
-    SEPARATED,
-    examine_points,
-    has_flow,
-    run_relu_flow,
-)
+from ._instances import LOSSES, PAPER, ROUNDING, SEPARATED, examine_points, has_flow, run_relu_flow
 
 _DENSE = {
     "linear, one input": (1, 1, False),

@@ -81,15 +81,9 @@ def early_margin(
     """
     model, samples = read_model_and_data(net, data)
     if not isinstance(model, NormalizedNet):
-        raise ModelError(
-            "The theorem is about nets <a . b, F(x; V)>: give a NormalizedNet;"
-            f" got {type(model).__name__}"
-        )
+        raise ModelError(f"net must be a NormalizedNet; got {type(model).__name__}")
     if not isinstance(states, Iterable):
-        raise ArgumentError(
-            "states must be states along the flow, such as trajectory.states.values(); got"
-            f" {states!r}"
-        )
+        raise ArgumentError(f"states must be a list of states along the flow; got {states!r}")
     product = model.balanced_product()
     twin = cast(NormalizedNet, float64_copy(model))
     x = samples.X.to(twin.a)
@@ -112,10 +106,7 @@ def early_margin(
         measures = np.stack([*spread, best])
     gammas = (measures @ start.T).min(1)
     if gammas.max() <= 0:
-        raise DataError(
-            f"The features at the start do not separate the data (gamma = {gammas.max():.3g}). Take"
-            " a wider net, other signs of a b, or another p."
-        )
+        raise DataError("The features at the start do not separate the data. Take a wider net.")
     least, constants = gammas.copy(), _inner_products(twin, x)
     status = Status.FINISHED
     try:
@@ -189,10 +180,8 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     def require_memory(rows: int, length: int) -> None:
         """Raise ModelError where gradients do not fit."""
         if rows * length > _LARGEST_JACOBIAN:
-            raise ModelError(
-                f"C_1 and C_2 take {rows} gradients of the features, which do not fit in memory."
-                " Take fewer samples or features."
-            )
+            said = f"{rows} gradients of the features do not fit in memory: take fewer samples"
+            raise ModelError(said)
 
     def features(V: dict[str, Tensor], sample: Tensor) -> Tensor:
         return call_with(twin.inner, V, sample[None])[0]

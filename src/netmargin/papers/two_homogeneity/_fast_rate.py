@@ -22,10 +22,7 @@ def fast_rate_bound(q, *, radius: float, delta: float = 0.05, constant: float = 
     delta = check_delta(delta)
     gamma, n = float(q.min()), len(q)
     if not 0 < gamma <= radius:
-        raise DataError(
-            "margins must be positive and at most radius / 2; got a smallest one of"
-            f" {gamma / 2:.4g} for radius {radius:.4g}"
-        )
+        raise DataError(f"margins must be positive and at most radius / 2; got {gamma / 2:.4g}")
     return Bound(
         {
             "complexity, K log^3 n (Rad / gamma)^2": (

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ...core.logspace import neg_log_expm1_exp
 from ...losses import Logistic
+from ...radii.layers import Scaled
 from ..ledger.draws import draw_directions
 from ..ledger.points import BATCH, log_loss, stacked_outputs
 from ..ledger.trial import Trial
@@ -109,25 +110,15 @@ def draw_moving_features(
     with torch.no_grad():
         features = inner(x)
     if kind != "normalized ReLU":  # a normalization bounds the square sum by the width
-        inner = nn.Sequential(inner, _Scale(width**-0.5))
+        inner = nn.Sequential(
+            inner, Scaled(torch.tensor(width**-0.5, dtype=torch.float64), torch.zeros(()))
+        )
     net = NormalizedNet(inner, width)
     u = torch.tensor(random.dirichlet(np.ones(width)))
     # A feature that helps no sample more than it harms others is turned round.
     signs = torch.sign((y[:, None] * features).sum(0))
     net.a.data, net.b.data = u.sqrt(), u.sqrt() * torch.where(signs == 0, 1.0, signs)
     return MovingFeatures(net, x, y)
-
-
-class _Scale(nn.Module):
-    """Multiplication by a number."""
-
-    def __init__(self, factor: float):
-        super().__init__()
-        self.factor = factor
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The inputs times the number."""
-        return self.factor * x
 
 
 def run_mirror_flow(

@@ -115,10 +115,7 @@ class NormalizedNet(nn.Module):
         """a . b, float64 (m,). Raises ModelError where |a_j| != |b_j| or 0: no mirror flow."""
         a, b = self.a.detach().double(), self.b.detach().double()
         if not torch.equal(a.abs(), b.abs()) or (a == 0).any():
-            raise ModelError(
-                "Gradient flow is the mirror flow only where |a_j| = |b_j| > 0 for all j. Set every"
-                " b_j to a_j or -a_j."
-            )
+            raise ModelError("a mirror flow needs |a_j| = |b_j| > 0: set every b_j to a_j or -a_j")
         return a * b
 
 

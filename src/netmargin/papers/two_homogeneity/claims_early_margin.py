@@ -14,12 +14,7 @@ from ..ledger.draws import draw_directions
 from ..ledger.regression import slope
 from ..ledger.trial import Finding, Trial
 from ._early_margin import early_margin
-from ._instances import (
-    PAPER,
-    MovingFeatures,
-    draw_moving_features,
-    run_mirror_flow,
-)
+from ._instances import PAPER, MovingFeatures, draw_moving_features, run_mirror_flow
 from ._measures import least_divergence
 from ._normalized_nets import NormalizedNet, NormalizedReLU
 from .claims_mirror import two_features
@@ -63,9 +58,8 @@ def early(trial: Trial, *, guarantee: float = 1.0, power: float = 1.0) -> Findin
         m = 200_000 if wide else 50
         x, y = _draw_circle(random, n)
         seed = int(random.integers(2**31))
-        features = MovingFeatures(
-            NormalizedNet(NormalizedReLU(2, m, seed=seed), m, seed=seed), x, y
-        )
+        net = NormalizedNet(NormalizedReLU(2, m, seed=seed), m, seed=seed)
+        features = MovingFeatures(net, x, y)
         run = run_mirror_flow(features, features.u, np.linspace(0, t, 5)[1:], np.zeros(m))
         states = features.states(run)
         promised = early_margin(features.net, (x, y), time=t, states=states)
@@ -88,11 +82,10 @@ def _draw_circle(random: np.random.Generator, n: int) -> tuple[torch.Tensor, tor
 
 def _fit_drift(random: np.random.Generator, power: float) -> Finding:
     """Fit the exponent of the width in the drift that is possible until t = 1e4."""
-    widths, drifts = (500, 4_000, 30_000, 200_000), []
-    x, y = _draw_circle(random, 2)
+    widths, drifts, data = (500, 4_000, 30_000, 200_000), [], _draw_circle(random, 2)
     for m in widths:
         net = NormalizedNet(NormalizedReLU(2, m, seed=m), m, seed=m)
-        found = early_margin(net, (x, y), time=1e4)
+        found = early_margin(net, data, time=1e4)
         drifts.append(found.drift / found.gamma)
     fit = slope(np.log(widths), np.log(drifts))
     shown = f"drift / gamma {', '.join(f'{d:.3g}' for d in drifts)}, m^{fit.value:.3f}"

@@ -146,9 +146,7 @@ class _DoublyExponential(torch.nn.Module):
 
     def __init__(self, c: float, v: float):
         super().__init__()
-        self.c, self.v = (
-            torch.nn.Parameter(torch.tensor([number], dtype=torch.float64)) for number in (c, v)
-        )
+        self.c, self.v = map(torch.nn.Parameter, torch.tensor([[c], [v]], dtype=torch.float64))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The outputs for inputs (N, 1), shape (N, 1)."""
@@ -180,11 +178,7 @@ def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4
     gamma, k = 2 * best.margin, len(best.weights)
     tau, shape = hit_probability(gamma, d), (d - 1) / 2
     ours, printed = subsampling_widths(gamma, d, k, n)
-    m, centers, signs = (
-        math.ceil(ours),
-        best.atoms[:, :-1] * math.sqrt(2),
-        np.sign(best.atoms[:, -1]),
-    )
+    m, centers, signs = math.ceil(ours), best.atoms[:, :-1] * 2**0.5, np.sign(best.atoms[:, -1])
     apart = np.linalg.norm(centers[:, None] - centers, axis=2) + 2 * np.eye(k)
     cap = betainc(shape, shape, (gamma / 8) ** 2)  # of the share (1 - cos) / 2 of the diameter
     if gamma < 0.1 or m * cap > 2e6 or (apart[signs[:, None] == signs] <= gamma / 2).any():

@@ -90,16 +90,6 @@ def _() -> Finding:
     return Finding.of(found.violations.max(), f"{found.setting}: the two sides have opposite signs")
 
 
-def _draw_drifting_features(
-    trial: Trial, m: int
-) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
-    """Draw features of up to 4 samples that rotate in time, and a start."""
-    random, n = trial.random, 1 + trial.number % 4
-    A, B, speed = random.normal(size=(n, m)), random.normal(size=(n, m)), random.uniform(0, 2)
-    z = lambda s: A * math.cos(speed * s) + B * math.sin(speed * s) + 0.5  # noqa: E731
-    return z, random.dirichlet(np.ones(m))
-
-
 MIRRORS: dict[str, tuple[np.ufunc, np.ufunc, Callable]] = {
     "entropy": (np.log, np.exp, lambda u: u * np.log(u) - u),
     "squares": (np.positive, np.positive, lambda u: u**2 / 2),
@@ -134,7 +124,11 @@ def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 
     random, m, linear = trial.random, 2 + trial.number % 5, trial.number % 3 == 0
     kind = ("entropy", *MIRRORS)[trial.number % 4]
     mirror, entropy = MIRRORS[kind][:2], kind == "entropy"
-    z, u0 = _draw_drifting_features(trial, m)
+    # Features of up to 4 samples that rotate in time.
+    first = trial.random
+    A, B = (first.normal(size=(1 + trial.number % 4, m)) for _ in range(2))
+    speed, u0 = first.uniform(0, 2), first.dirichlet(np.ones(m))
+    z = lambda s: A * math.cos(speed * s) + B * math.sin(speed * s) + 0.5  # noqa: E731
     # For linear functions the first inequality is an equality, which any wrong constant breaks.
     reference, times = random.exponential(size=m), np.linspace(0, 5, 41)[1:]
     if linear and entropy:  # half of a later u, where the last inequality is nearly attained

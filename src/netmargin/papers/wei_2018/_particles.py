@@ -103,15 +103,9 @@ def read_particles(positions, weights) -> Particles:
     """The start of a flow as float64 tensors; weights are equal by default. Raises DataError."""
     theta = torch.tensor(as_array(positions, "positions"))
     if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():
-        raise DataError(
-            "positions must be a finite array of shape (N, p), N >= 1; got shape"
-            f" {tuple(theta.shape)}"
-        )
+        raise DataError(f"positions must be finite, of shape (N, p); got {tuple(theta.shape)}")
     equal = np.full(len(theta), 1 / len(theta))
     w = torch.tensor(equal if weights is None else as_array(weights, "weights"))
     if w.shape != theta.shape[:1] or not (w > 0).all() or abs(w.sum().item() - 1) > 1e-9:
-        raise DataError(
-            f"weights must be {len(theta)} positive numbers with sum 1; got shape {tuple(w.shape)}"
-            f" with sum {w.sum().item():.6g}"
-        )
+        raise DataError(f"weights must be {len(theta)} positive numbers with sum 1; got {weights}")
     return Particles(theta, w)
