@@ -6,7 +6,7 @@ from typing import Any
 from ..core.records import Cell, Certainty, Row, number
 from ..homogeneity.blockers import group_blockers
 from ..nets.labels import ClassNames
-from .mistakes import find_mistake, rank_classes
+from .mistakes import find_mistake, find_renumbering, rank_classes
 from .quantiles import quantile_names
 
 _SHOWN_CLASSES = 3
@@ -84,6 +84,10 @@ def _describe_distance(report: Any) -> list[Row]:
 def _advise(report: Any) -> str:
     """What to look at next."""
     wrong = _count_wrong(report)
+    if report.labels is not None and report.others is not None:
+        called = ClassNames(report.class_names).of
+        if renumbered := find_renumbering(report.labels, report.answers, called):
+            return renumbered
     if report.saturated:
         return "measure the net without its softmax, as the warning says"
     if report.heldout is False:

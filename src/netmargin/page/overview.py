@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from ..margins.mistakes import find_mistake, rank_classes
+from ..margins.mistakes import find_mistake, find_renumbering, rank_classes
 from .change import middle_of
 from .facts import Facts
 from .histogram import choose_edges, count_bars
@@ -111,6 +111,8 @@ def _choose_next_step(facts: Facts, split: Measured) -> str:
     wrong = int(split.wrong.sum())
     if facts.label_errors is not None and facts.label_errors.count:
         return "look at the labels that are probably wrong, below."
+    if renumbered := find_renumbering(split.labels, split.answers, facts.names.of):
+        return f"{renumbered}."
     if wrong > split.n / 2:
         return "make sure that labels and outputs number the classes alike: most samples are wrong."
     if wrong:
