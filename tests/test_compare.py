@@ -301,6 +301,18 @@ def test_the_verdict_counts_errors_or_says_how_many_samples_would_do(plane):
     assert f"Their answers differ on {len(table)} samples" in str(found)
 
 
+def test_differences_are_taken_in_the_order_of_the_verdict_and_z_is_explained(plane):
+    _, heldout = plane
+    said = []
+    for names in (("good", "bad"), ("bad", "good")):
+        found = nm.compare({n: NETS[n] for n in names}, heldout=heldout, progress=False)
+        assert found.verdict[0].startswith("good: ")
+        said.append(words_of(found.summary()).partition("z is the mean margin")[2])
+    assert said[0] == said[1]
+    assert said[0].startswith(" over its standard deviation: larger is better. z: good minus bad +")
+    assert "margin-weighted error: good minus bad -" in said[0]
+
+
 def test_as_many_samples_as_are_named_tell_nets_apart():
     """Of 100 data sets of the size that the verdict names, about 80 show the difference."""
     rng = np.random.default_rng(0)

@@ -119,6 +119,19 @@ def test_every_record_prints_in_a_line(name, kind):
     assert "tensor(" not in shown
 
 
+def test_records_of_samples_are_alike():
+    net, data = torch.nn.Linear(2, 2), (torch.randn(40, 2), torch.arange(40) % 2)
+    found = {
+        "RobustnessReport": nm.robustness(net, data, attacks=(), progress=False),
+        "InputMargins": nm.input_margins(net, data, progress=False),
+        "LabelErrors": nm.label_errors(data),
+        "Comparison": nm.compare([net, torch.nn.Linear(2, 2)], data, progress=False),
+    }
+    for name, record in found.items():
+        assert record.summary() in record.summary(full=True)
+        assert len(record.frame()) == (2 if name == "Comparison" else 40)
+
+
 @pytest.mark.slow
 def test_records_show_the_numbers_that_matter(digits, separated):
     report = nm.measure(separated, digits)

@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
         write_atomically(options.out / "robustness.json", as_json(results).encode())
         tables = [options.out / f"radii-{index}.csv" for index in range(len(reports))]
         for path, report in zip(tables, reports.values(), strict=True):
-            write_atomically(path, report.table().to_csv(index_label="sample").encode())
+            write_atomically(path, report.frame().to_csv(index_label="sample").encode())
         drawn = figures.draw_robustness(reports, options.out)
         say_written(options.out, "robustness.json", *tables, *drawn)
     if options.json:

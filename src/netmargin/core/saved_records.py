@@ -56,8 +56,10 @@ class Record:
     def __str__(self) -> str:
         return self.summary()
 
-    def summary(self) -> str:
-        """Describe the record in text, as `print` does; `repr` is one line."""
+    def summary(self, *, full: bool = False) -> str:
+        """Describe the record in text, as `print` does; `repr` is one line. `full` adds what does
+        not fit on a screen, where there is more.
+        """
         return self._told(self._table()).text()
 
     def say_scores(self, text: str) -> None:

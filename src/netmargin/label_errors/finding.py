@@ -73,7 +73,9 @@ def label_errors(
     Returns
     -------
     LabelErrors
-        Score, suggested label and probability of each sample, worst first in its tables.
+        Score, suggested label and probability of each sample, worst first in its tables, where
+        `wrong_if_apart` is the estimated share of wrong labels down to a row, as far as classes
+        that overlap do not explain them.
 
     Raises
     ------

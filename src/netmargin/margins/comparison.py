@@ -234,11 +234,12 @@ class Comparison(Record):
                     cells = [f"{r.error:.2%} ({' to '.join(own)})" for r, own in errors]
                 rows.append(((key[1], certainty), *cells))
         notes = [
-            f"{'training ' * (d.data == 'training')}{_sentence(d)}"
+            f"{'training ' * (d.data == 'training')}{self._tell_difference(d)}"
             for d in self.differences
             if d.number != ERROR
         ]
-        notes = [*self._list_classes(), *notes]
+        said = "z is the mean margin over its standard deviation: larger is better."
+        notes = [*self._list_classes(), said, *notes]
         if different := len(self.disagreements()):
             notes.append(f"Their answers differ on {different:,} samples: see disagreements().")
         if any("calibration" in difference.note for difference in self.differences):
@@ -259,6 +260,24 @@ class Comparison(Record):
         title = f"{len(self.names)} nets on {len(self._labels):,} {what}."
         title = " ".join([title, *self.verdict])
         return Table(title, rows, ("", *self.names), notes, self.warning)
+
+    def _tell_difference(self, difference: Difference) -> str:
+        """A difference in words, the net with fewer errors first, as in the verdict."""
+        value, interval = difference.value, difference.interval
+        errors = dict(zip(self.names, (report.error for report in self.reports), strict=True))
+        names = [difference.first, difference.second]
+        if value is None or interval is None:
+            why = difference.note or "no difference"
+            return f"{difference.number}: {' and '.join(names)}: {why}"
+        if errors[names[0]] > errors[names[1]]:
+            names, value, interval = names[::-1], -value, (-interval[1], -interval[0])
+        verdict = "more than chance" if difference.more_than_chance else "not more than chance"
+        verdict = "real" if difference.real else verdict
+        note = f" ({difference.note})" if difference.note else ""
+        return (
+            f"{difference.number}: {' minus '.join(names)} {value:+.4g}, 95% {interval[0]:+.4g} to"
+            f" {interval[1]:+.4g}: {verdict}{note}"
+        )
 
     def _row(self, index: int) -> dict[tuple[str, str], float | None]:
         """The numbers of one net, by data and name."""
@@ -300,18 +319,3 @@ def _near_share(report: MarginReport) -> dict[str, float]:
     """The share of right or nearly right answers by its name, where it was measured."""
     share = report.near_accuracy
     return {} if share is None else {"right or nearly right": share}
-
-
-def _sentence(difference: Difference) -> str:
-    """A difference in words."""
-    value, interval = difference.value, difference.interval
-    if value is None or interval is None:
-        why = difference.note or "no difference"
-        return f"{difference.number}: {difference.first} and {difference.second}: {why}"
-    verdict = "more than chance" if difference.more_than_chance else "not more than chance"
-    verdict = "real" if difference.real else verdict
-    note = f" ({difference.note})" if difference.note else ""
-    return (
-        f"{difference.number}: {difference.first} minus {difference.second} {value:+.4g}, 95%"
-        f" {interval[0]:+.4g} to {interval[1]:+.4g}: {verdict}{note}"
-    )

@@ -131,7 +131,7 @@ class RobustnessReport(Record):
         }
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
-    def table(self):
+    def frame(self):
         """Return a pandas DataFrame with one row per sample.
 
         The columns are q, lower, upper, certified_by, found_by and closed; lower is missing where
