@@ -136,7 +136,9 @@ def test_tables_say_the_same(digits, tmp_path):
     lines = found.write_csv(tmp_path / "labels.csv").read_text().splitlines()
     assert lines[0] == "sample,given,suggested,score,wrong_if_apart"
     assert lines[1].startswith(f"{found.order[0]},")
-    assert f"at most {found.count_at_most} wrong labels" in found.summary()
+    assert found.verdict in words_of(found.summary())
+    said = f"About {found.count} of 600 labels are wrong, at most {found.count_at_most} (95% "
+    assert found.verdict.startswith(said)
     assert f"about {found.count} (" in words_of(found.summary())
     assert "worst first" in found._repr_html_()
 

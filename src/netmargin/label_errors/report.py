@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING
 from pathlib import Path
 
 import torch
@@ -92,6 +91,27 @@ class LabelErrors(Record):
         return set(self.given.tolist()) <= set(self.untold)
 
     @property
+    def verdict(self) -> str:
+        """How many labels are wrong: about, and at most, if they are spread over the other classes
+        at random.
+        """
+        most, n = f"at most {self.count_at_most:,}", f"{self.n:,} labels"
+        if self.tells_nothing:
+            return (
+                f"Of {n} {most} are wrong (95% confidence), and there may be none. Which ones"
+                " cannot be told: the samples say little about the labels, whose prediction is"
+                " hardly better than the commonest one."
+            )
+        said = f"About {self.count:,} of {n} are wrong, {most} (95% confidence)."
+        if not self.count:
+            none = "there may be none: the scores show no more"
+            said = f"Of {n} {most} are wrong (95% confidence), and {none}."
+        if not self.untold:
+            return said
+        few = ", ".join(map(str, self._name(torch.tensor(self.untold[:6], device="cpu"))))
+        return f"{said} Nothing can be told of labels {few}: they are hardly told from others."
+
+    @property
     def order(self) -> Tensor:
         """Indices of all samples, the most suspicious first, shape (n,)."""
         order = torch.argsort(self.scores, stable=True)
@@ -169,7 +189,8 @@ class LabelErrors(Record):
             (str(row.sample), str(row.given), str(row.suggested), number(row.score))
             for row in self.frame(_SHOWN).itertuples()
         ]
-        notes = [f"{self.n} samples, {self._count_wrong()}.", f"Scores from {self.basis}."]
+        spread = "That holds where wrong labels are spread over the other classes at random."
+        notes = [self.verdict, spread, f"Scores from {self.basis}."]
         if self.copies:
             notes.insert(0, self.copies)
         if self.conflicts:
@@ -179,24 +200,3 @@ class LabelErrors(Record):
             )
         heads = ("sample", "given", "suggested", ("score", Certainty.MEASURED))
         return Table("Labels that may be wrong, worst first", rows, heads, notes)
-
-    def _count_wrong(self) -> str:
-        """How many labels are wrong at most, and how many overlap leaves."""
-        share = number(100 * self.at_most, ROUND_CEILING)
-        most = (
-            f"at most {self.count_at_most} wrong labels ({share}%; 95% confidence, if they are"
-            " drawn at random among the other classes)"
-        )
-        if self.tells_nothing:
-            return (
-                f"{most}; which ones cannot be told, and there may be none: the samples say little"
-                " about the labels, whose prediction is hardly better than the commonest one"
-            )
-        said = f"{most}; there may be none: the scores show no more"
-        if self.count:
-            estimated = f"about {self.count} ({100 * self.share:.2g}%, estimated)"
-            said = f"{most}; {estimated} where classes that overlap explain no more"
-        if not self.untold:
-            return said
-        few = ", ".join(map(str, self._name(torch.tensor(self.untold[:6], device="cpu"))))
-        return f"{said}. Nothing can be told of labels {few}: they are hardly told from others"

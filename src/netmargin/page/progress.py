@@ -2,29 +2,14 @@
 
 import math
 
-import numpy as np
-
 from .facts import Facts
 from .numbers import count, percent, plain, plural, power_of_ten, significant
 from .payload import Certainty, Columns, Tag, Training
 
 _POINTS = 600
 """Epochs of a curve: about one for each pixel."""
-_LAST, _LAST_SHARE = 10, 0.1
-"""Epochs whose average is held against that of as many before: ten, and of long runs a tenth, since
-margins grow with the logarithm of time.
-"""
-_RISES = 0.005
-"""Relative growth that counts as rising at least: less is not seen in the picture."""
-_FAR = 0.05
-"""Relative epsilon of a net that is not close to a point of largest margin."""
 _MARGIN = "normalized_margin"
 """What is drawn of a history: of nets that have no such margin, such as transformers, nothing."""
-_TRENDS = {
-    1: "it still rises",
-    -1: "it falls",
-    0: "whether it still rises cannot be told from its ups and downs",
-}
 
 
 def write_training(facts: Facts) -> Training | None:
@@ -32,16 +17,20 @@ def write_training(facts: Facts) -> Training | None:
     if facts.history is None or not facts.history.rows:
         return None
     rows, separated = facts.history.rows, facts.history.separated
-    has_margin = any(row.get(_MARGIN) is not None for row in rows)
-    watched = _name_watched(facts, rows)
+    # Before all samples are right the smallest margin is negative, and says nothing.
+    later = [row for row in rows if separated is not None and row["epoch"] >= separated]
+    margins = [row[_MARGIN] for row in later if row.get(_MARGIN) is not None]
+    has_margin = len(margins) > 1  # one is no curve
+    watched, said = _name_watched(facts, rows), "epoch by epoch"
     if separated is None:
-        has_margin = False  # the smallest margin is negative, and says nothing
-        takeaway, said = _describe_wrong(facts, rows[-1], watched), "epoch by epoch"
+        takeaway = _describe_wrong(facts, rows[-1], watched)
     else:
-        takeaway = _describe_separated(facts, rows, separated, watched)
-        said = f"epoch by epoch; dashed: from there on all {facts.noun}s are right"
-        if sum(row["epoch"] >= separated for row in rows) < 2:
-            has_margin = False  # one margin is no curve
+        epoch = count(int(separated)) if separated == int(separated) else plain(separated)
+        takeaway = f"All {watched} have been right since epoch {epoch}."
+        said += f"; dashed: from there on all {facts.noun}s are right"
+    if has_margin:
+        first, last = significant(margins[0]), significant(margins[-1])
+        takeaway += f" Since then the normalized margin has gone from {first} to {last}."
     return Training(
         takeaway=takeaway,
         data=f"the {watched}",
@@ -57,46 +46,6 @@ def write_training(facts: Facts) -> Training | None:
         rows=_select_rows(rows, separated),
         separated=separated,
     )
-
-
-def _describe_separated(facts: Facts, rows: list[dict], separated: float, watched: str) -> str:
-    """Since when all samples are right, how the margin has gone on, and what to do for more."""
-    epoch = count(int(separated)) if separated == int(separated) else plain(separated)
-    since = f"All {watched} have been right since epoch {epoch}."
-    last = [row.get(_MARGIN) for row in rows if row["epoch"] >= separated]
-    margins = [margin for margin in last if margin is not None]
-    if len(margins) < 2:
-        return f"{since} The loss is down to {power_of_ten(rows[-1]['log10_mean_loss'])}."
-    went = (
-        f"{since} Since then the normalized margin has gone from {significant(margins[0])} to"
-        f" {significant(margins[-1])}"
-    )
-    trend = measure_trend(margins)
-    if trend is None:
-        return f"{went}."
-    more = ""
-    if trend > 0:
-        more = " For a larger margin go on."
-    elif facts.certificate is not None and facts.certificate.relative_epsilon > _FAR:
-        gap = significant(facts.certificate.relative_epsilon)
-        more = f" The largest one is far (gap {gap}, above)"
-        more += ": maximize_margin goes there directly." if facts.ascends else "."
-    return f"{went}; {_TRENDS[trend]}.{more}"
-
-
-def measure_trend(margins: list[float]) -> int | None:
-    """Whether margins rise (1), fall (-1) or neither (0) at last; None for fewer than four."""
-    half = min(len(margins) // 2, max(_LAST, round(_LAST_SHARE * len(margins))))
-    if half < 2:
-        return None
-    parts = np.array(margins[-2 * half : -half]), np.array(margins[-half:])
-    first, last = (float(part.mean()) for part in parts)
-    # What a straight line leaves of each half is its noise.
-    steps = np.arange(half)
-    noise = [part - np.polyval(np.polyfit(steps, part, 1), steps) for part in parts]
-    deviation = math.sqrt(sum(float((part**2).mean()) for part in noise) / half)
-    doubt = max(2 * deviation, _RISES * first)
-    return int(last - first > doubt) - int(first - last > doubt)
 
 
 def _describe_heldout(facts: Facts, rows: list[dict]) -> str:

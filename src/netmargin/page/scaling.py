@@ -4,7 +4,7 @@ from ..homogeneity import Evidence, Homogeneity, Kind
 from ..margins import normalizing_homogeneity
 from .facts import Facts
 from .numbers import plural, quoted
-from .payload import Certainty, Scaling, Tag
+from .payload import Scaling
 
 _NAMED = 3
 """Layers that the sentence names."""
@@ -15,17 +15,12 @@ def write_scaling(facts: Facts) -> Scaling | None:
     found = facts.homogeneity
     if found is None:
         return None
-    derived = found.evidence is Evidence.DERIVED
-    tags = [Tag(Certainty.PROVED, "followed through every operation")] * derived
-    tags += [Tag(Certainty.MEASURED, "confirmed by scaling in float64")] * (found.order is not None)
     warning = ""
     if found.evidence is Evidence.CONTRADICTED:
         warning = f"Do not rely on the exponents below: {found.evidence}."
     elif found.evidence is Evidence.NUMERICAL:
         warning = f"These exponents are {found.evidence}."
-    return Scaling(
-        takeaway=_describe(found), tags=tuple(tags), warning=warning, layers=found.summary()
-    )
+    return Scaling(takeaway=_describe(found), warning=warning, layers=found.summary())
 
 
 def _describe(found: Homogeneity) -> str:

@@ -24,7 +24,7 @@ def write_tables(page: Page) -> dict[str, Table]:
     if page.change is not None:
         tables["change"] = _write_change(page.change.nets, page.change.largest)
     if page.labels is not None:
-        heads = ("sample", "given", "suggested", "score", "wrong up to here")
+        heads = ("sample", "given", "suggested", "score", "probably wrong")
         tables["labels"] = Table("The most suspicious labels", page.labels.lines, heads)
     if page.training is not None:
         tables["training"] = _write_training(page.training)

@@ -36,35 +36,20 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
     found = facts.label_errors
     if found is None:
         return None
-    worst = found.order[:SHOWN]
-    named = [
-        (facts.names.of(int(found.given[row])), facts.names.of(int(found.suggested[row])))
-        for row in worst
-    ]
-    so_far = found.wrong[found.order].cumsum(0)
-    lines = tuple(
-        (
-            count(int(row)),
-            *labels,
-            significant(float(found.scores[row])),
-            percent(min(float(so_far[k]) / (k + 1), _SURE)) if found.count else "–",
-        )
-        for k, (row, labels) in enumerate(zip(worst, named, strict=True))
-    )
-    # An estimate is never certain.
-    numbers = [
-        percent(min(float(found.wrong[row]), _SURE))
-        if found.count
-        else significant(float(found.scores[row]))
-        for row in worst
-    ]
-    cards = tuple(
-        Card(int(row), f"{given}, rather {other}", number)
-        for row, (given, other), number in zip(worst, named, numbers, strict=True)
-    )
-    number = "how probably it is wrong" if found.count else "its score"
+    worst, takeaway, number = found.order[:SHOWN], found.verdict, "its score"
+    if found.count:
+        number, among = "how probably it is wrong", round(found.wrong[worst].sum().item())
+        takeaway += f" Of the {count(len(worst))} below about {count(among)} are."
+    lines, cards = [], []
+    for row in worst.tolist():
+        given, other = (facts.names.of(int(of[row])) for of in (found.given, found.suggested))
+        score, sure = significant(found.scores[row].item()), "–"
+        if found.count:
+            sure = percent(min(found.wrong[row].item(), _SURE))
+        lines.append((count(row), given, other, score, sure))
+        cards.append(Card(row, f"{given}, rather {other}", sure if found.count else score))
     return WrongLabels(
-        takeaway=_describe(found, len(worst), so_far),
+        takeaway=takeaway,
         data=f"training {facts.noun}s",
         tags=(
             Tag(Certainty.MEASURED, f"scores: what all other {facts.noun}s say of each label"),
@@ -72,25 +57,10 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
         ),
         notes=_list_notes(facts, found, worst),
         key=f"the label given, and the one that all other {facts.noun}s suggest; {number}",
-        worst=cards if facts.training is not None else (),
-        lines=lines,
+        worst=tuple(cards) if facts.training is not None else (),
+        lines=tuple(lines),
         count=found.count_at_most,
     )
-
-
-def _describe(found: LabelErrors, shown: int, so_far: Tensor) -> str:
-    """How many labels are wrong, and how many of those that are shown."""
-    most, n = count(found.count_at_most), count(found.n)
-    if found.count and not found.tells_nothing:
-        return (
-            f"About {count(found.count)} of {n} training labels are wrong, and at most {most} (95%"
-            f" confidence). Of the {count(shown)} below about"
-            f" {count(round(float(so_far[shown - 1])))} are."
-        )
-    none = "There may be none: the scores show no more."
-    if found.tells_nothing:
-        none = "Which ones cannot be told: the samples say little about the labels."
-    return f"At most {most} of {n} training labels are wrong (95% confidence). {none}"
 
 
 def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor) -> tuple[str, ...]:
