@@ -178,6 +178,9 @@ BROKEN = [
     ("chizat-bach/growth", {"total": 0.99}, [3]),
     ("chizat-bach/growth", {"share": 5.0}, [0]),
     ("chizat-bach/interclass", {"shift": -0.5}, [0]),
+    ("chizat-bach/superlevel-mass", {"growth": 4.3}, [0]),
+    ("chizat-bach/superlevel-mass", {"outside": 3.0}, [2]),
+    ("chizat-bach/superlevel-mass", {"near": 1e9}, [3]),
     ("chizat-bach/interclass-bound", {"complexity": 0.4}, [0]),
     ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [0]),
     ("two-homogeneity/mirror-equivalence", {"factor": 1.999}, [1]),  # the flow
@@ -261,6 +264,7 @@ def test_claims_hold(id):
     "chizat-bach/mirror-rate",
     "chizat-bach/output-rate",
     "chizat-bach/slackness",
+    "chizat-bach/superlevel-mass",
     "lyu-li/angle-integral factor1",
     "lyu-li/kkt-finite-time",
     "lyu-li/kkt-limit",

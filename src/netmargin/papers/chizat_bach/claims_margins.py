@@ -14,9 +14,10 @@ from ..ledger.claim import claim
 from ..ledger.directions import best_margins
 from ..ledger.draws import draw_blobs, draw_points, draw_signed
 from ..ledger.regression import slope
-from ..ledger.slack import shrinking
+from ..ledger.slack import MOST, shrinking
 from ..ledger.trial import Finding, Trial
 from ._instances import PAPER, Intervals
+from ._projected_flow import projected_flow
 
 
 @claim(
@@ -139,6 +140,76 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
 def _() -> Finding:
     weight = f1_max_margin([[1.0, 0.0]], [1]).dual[0]
     return Finding.of(weight, "n = 1: the one sample attains the minimum, and its weight is 1")
+
+
+@claim(
+    "chizat-bach/superlevel-mass",
+    "once J' is within min(v, u / 2) of its limit and so is its slope, u the least slope of the"
+    " limit where it is M - v or M - 4 v, M its maximum: no mass leaves the set where the limit is"
+    " at least M - v, and that mass grows like exp(4 (M - 2 v) t) at least; none enters where it is"
+    " below M - 4 v, and what is there grows like exp(4 (M - 3 v) t) at most",
+    source=f"{PAPER}, proof of Theorem 10, steps 1 and 3",
+    hypotheses=(
+        "squared ReLU with signs, exponential loss, 2 to 5 points of the circle, apart, 48 directions"
+        " of either sign, until the mass is e^7 or so; v = .02 to .12 M; the limit from the"
+        " certified largest margin, slopes on 4,000 directions"
+    ),
+    tolerance=1e-3,
+    because="the flow's error, relative to what a mass gains in 1/32 of the time",
+    trials=(3, 24),
+    ascent=10,  # a flow takes a second
+)
+def superlevel_mass(
+    trial: Trial, *, growth: float = 4.0, outside: float = 4.0, near: float = 1.0
+) -> Finding:
+    random, n = trial.random, 2 + trial.number % 4
+    # Apart, as margins of near points are small, and flows then long.
+    samples = 2 * np.pi * (np.arange(n) + random.uniform(0, 0.6, n)) / n
+    y = random.choice([-1.0, 1.0], n)
+    X = np.column_stack([np.cos(samples), np.sin(samples)])
+
+    def act(angles: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """J' and its slope at neurons +1 of these angles, for weights p of the samples."""
+        off = angles[:, None] - samples
+        positive = np.maximum(np.cos(off), 0)
+        return positive**2 @ (y * p).T, -2 * positive * np.sin(off) @ (y * p).T
+
+    best = f1_max_margin(X, y, bias=False, power=2)
+    fine, angles = (2 * np.pi * np.arange(k) / k for k in (4000, 48))
+    atoms = np.column_stack([np.cos(angles), np.sin(angles), np.ones(48)])
+    start = ReLUMeasure(
+        atoms=np.concatenate([atoms, atoms * [1, 1, -1]]),
+        weights=np.full(96, 1 / 96),
+        bias=False,
+        power=2,
+    )
+    # The mass grows like exp(4 gamma_1 t).
+    run = projected_flow(start, X, y, times=np.linspace(0, 2 / best.margin, 33), rtol=1e-5)
+    apart = np.max([np.abs(part).max(0) for part in act(fine, run.duals - best.dual)], 0)
+    J, slopes = map(np.abs, act(fine, best.dual))
+    atoms, M = np.array([measure.atoms for measure in run.measures]), J.max()
+    limit = act(np.arctan2(atoms[..., 1], atoms[..., 0]).ravel(), best.dual)[0]
+    limit = atoms[..., 2] * limit.reshape(atoms.shape[:2])
+    masses = np.array([m.weights for m in run.measures]) * np.exp(run.log_masses)[:, None]
+    violations, room = [], {"growth": MOST, "outside": MOST}
+    for v in np.array([0.02, 0.05, 0.1, 0.12]) * M:
+        crossed = [(J[1:] >= level) != (J[:-1] >= level) for level in (M - v, M - 4 * v)]
+        u = slopes[1:][np.any(crossed, 0)].min()
+        begin = np.flatnonzero(apart > near * min(v, u / 2)).max(initial=-1) + 1
+        high, low = limit[begin:] >= M - v, limit[begin:] < M - 4 * v
+        violations += [float((high[:-1] & ~high[1:]).any()), float((low[1:] & ~low[:-1]).any())]
+        time, mass = np.diff(run.times[begin:]), masses[begin:]
+        for name, sign, rate, part in (
+            ("growth", 1, growth * (M - 2 * v), high),
+            ("outside", -1, outside * (M - 3 * v), low),
+        ):
+            # Where all mass has left the low set, there is nothing to grow.
+            gained = np.diff(np.log((mass * part).sum(1) + 1e-300)) / (rate * time)
+            violations += list(sign * (1 - gained))
+            room[name] = min([room[name], *(gained[gained > 0] ** sign)])
+    return Finding.of_one(
+        violations, f"{n} points of the circle, gamma_1 {best.margin:.3f}", **room
+    )
 
 
 @claim(
