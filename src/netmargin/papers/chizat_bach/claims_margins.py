@@ -150,9 +150,9 @@ def _() -> Finding:
     " below M - 4 v, and what is there grows like exp(4 (M - 3 v) t) at most",
     source=f"{PAPER}, proof of Theorem 10, steps 1 and 3",
     hypotheses=(
-        "squared ReLU with signs, exponential loss, 2 to 5 points of the circle, apart, 48 directions"
-        " of either sign, until the mass is e^7 or so; v = .02 to .12 M; the limit from the"
-        " certified largest margin, slopes on 4,000 directions"
+        "squared ReLU with signs, exponential loss, 2 to 5 points of the circle, apart; 48"
+        " directions of either sign, until the mass is e^7 or so; v = .02 to .12 M; the limit from"
+        " the certified largest margin, slopes on 4,000 directions"
     ),
     tolerance=1e-3,
     because="the flow's error, relative to what a mass gains in 1/32 of the time",

@@ -60,17 +60,16 @@ class _Memory:
     "wei/bounds-hold",
     "Theorem 3.1, Lemma 3.4 (two-layer nets, kernel predictors), Proposition D.1 of 2019 (depth 2,"
     " 3, 4), with training errors as in Theorem C.1, and Lemmas D.4, D.5 (regression): the test"
-    " error is at most the bound, with probability 0.95, also of functions that learn hard samples"
-    " by heart",
+    " error is at most the bound, with probability 0.95",
     source=(
         f"{W18}, Theorem 3.1, Lemmas 3.4, D.4, D.5; {W19}, Proposition D.1; constants as in"
         " netmargin.bounds"
     ),
     hypotheses=(
-        "500,000 samples (kernels 3,000): hard ones along 10,000 n axes, on which a neuron is small"
-        " but right if they were drawn and wrong if not, and easy ones along one more, of which 0"
-        " to 30% are flipped; errors are known exactly, bounds below 1; limits of the slack for"
-        " large n: 12 (nets), 5.7 (kernels), 10.7 to 13.4 (depth)"
+        "500,000 samples (kernels 3,000), hard ones along 10,000 n axes, which one neuron learns by"
+        " heart, and easy ones along one more, of which 0 to 30% are flipped; margins of hard ones"
+        " are small, or the largest (kernels); errors known exactly, bounds below 1; limits of the"
+        " slack for large n: 12 (nets), 5.7 (kernels), 10.7 to 13.4 (depth)"
     ),
     tolerance=0.0,
     because="test error minus the bound, which is below 1; no trial may violate it",
@@ -156,8 +155,7 @@ def complexities(trial: Trial, *, factor: float = 1.0) -> Finding:
     "wei/regularized-bound",
     "on the hypercube the largest margin gamma* is at least 1/8, so that the bound at the minimizer"
     " for lambda -> 0 is at most 48 sqrt(D / n) + epsilon(gamma*), like sqrt(d / n); test errors"
-    " are below it, and below the bound with its own margin at the weak lambda of Theorem 2.2; so"
-    " is that of the largest margin where it learns samples by heart",
+    " are below it, and below the bound with its own margin at the weak lambda of Theorem 2.2",
     source=f"{W18}, (3.3); {W19}, Corollary 4.2 (depth 2) and Theorem 2.1, upper half",
     hypotheses=(
         "d = 3 to 7, n = 3 d and 40,000; errors over all points of the cube; the bound of two-layer"
