@@ -104,10 +104,11 @@ def test_perturbed_flow_leaves_where_the_unperturbed_is_stuck(start):
     free = perturbed_flow(problem, positions, sigma=1e-4, **options)
     assert best.lower_bound <= free.values.min()
     assert free.values[-1] <= 1.001 * best.objective
-    assert abs(free.weights.sum() + free.resting - 1) < 1e-12
-    assert len(free.weights) <= 600
-    assert 0 < free.dropping_error < 0.01
-    measure = nm.solvers.ReLUMeasure.projected(free.positions, free.weights, bias=True)
+    end = free.end
+    assert abs(end.weights.sum() + end.resting - 1) < 1e-12
+    assert len(end.weights) <= 600
+    assert 0 < end.dropping_error < 0.01
+    measure = nm.solvers.ReLUMeasure.projected(end.positions, end.weights, bias=True)
     value = np.logaddexp(0, -y * measure.decision_function(X)).mean() + 0.01 * measure.mass
     assert value == pytest.approx(free.values[-1], rel=1e-12)
 
@@ -148,7 +149,7 @@ def test_change_of_the_objective():
             fresh=50,
             records=1,
         )
-        new = torch.tensor(run.positions[30:])
+        new = run.end.positions[30:]
         _, first_new, _ = problem.slopes(
             torch.cat([torch.tensor(positions), new]),
             torch.cat([torch.tensor(weights), torch.zeros(50).double()]),

@@ -362,7 +362,7 @@ def test_renewal_takes_its_share_at_every_step():
             "renew_every": every,
         }
         run = perturbed_flow(problem, [[1.0, 0.0, 1.0]], **options)
-        assert run.weights[0] == pytest.approx((1 - 0.4 * 0.05) ** 30, rel=1e-12)
+        assert run.end.weights[0].item() == pytest.approx((1 - 0.4 * 0.05) ** 30, rel=1e-12)
 
 
 def test_projected_flow_of_one_neuron_on_a_circle():

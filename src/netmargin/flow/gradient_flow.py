@@ -56,14 +56,11 @@ def gradient_flow(
     method="exact" is Dormand and Prince's method of order 5 with fixed gates of the ReLUs. Where a
     pre-activation crosses 0 the step ends; one that both sides push back slides along its kink
     until its gate leaves [0, 1]. Other kinks (max pooling, LeakyReLU, clamp) are passed with short
-    steps; at one that attracts, the flow stalls and says so. Its cost grows with the kinks on the
-    way, at most samples times units: right for up to some ten thousand of them.
+    steps; at one that attracts, the flow stalls and says so. For up to some ten thousand kinks.
 
     method="proximal" takes long implicit steps, argmin log Loss + |theta - theta_0|^2 / (2 tau),
-    each by about 100 gradients of L-BFGS, whatever kinks lie on the way: right for large nets, deep
-    in training. Its error falls in proportion to `step_size` for smooth nets. Where samples lose
-    all their units early in training, its course may take another branch. `estimate_error` compares
-    with halved steps.
+    each by about 100 gradients of L-BFGS, whatever kinks lie on the way; where samples lose all
+    their units, its course may take another branch. Its error falls in proportion to `step_size`.
 
     Ctrl-C ends the flow early: the trajectory so far is returned, with `Status.INTERRUPTED`.
 

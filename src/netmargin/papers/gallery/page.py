@@ -56,10 +56,13 @@ def _split_entries(page: Path) -> dict[str, str]:
 def _write_entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Path) -> str:
     """Write the entry of one figure: picture, finding, checks, command, and how it differs."""
     own, paper = known.scales[scale], known.scales["paper"]
+    runs = known.runs(paper)
     changed = [
         f"{name} {_format_setting(own[name])} ({_format_setting(paper[name])})"
         for name in own
-        if own[name] != paper[name] and _belongs(known, name)
+        if own[name] != paper[name]
+        # Figures that share their runs share settings that are not theirs.
+        and (not known.runs_of or any(known.concerns(run, name) for run in runs))
     ]
     lines = [f"## {known.id}: {known.title}", "", f"![{known.title}]({picture})", ""]
     lines += [f"**To see:** {known.finding}.", ""]
@@ -73,13 +76,6 @@ def _write_entry(known: Figure, scale: str, numbers: dict[str, Any], picture: Pa
     lines += [f"Differs from the paper: {known.differs}."] if known.differs else []
     lines += [f"Settings at this scale (at paper scale): {', '.join(changed)}."] if changed else []
     return "\n".join([*lines, ""])
-
-
-def _belongs(known: Figure, name: str) -> bool:
-    """Whether a setting belongs to this figure, where several figures share their settings."""
-    return not known.runs_of or any(
-        known.concerns(run, name) for run in known.runs(known.scales["paper"])
-    )
 
 
 def _format_setting(value: Any) -> str:

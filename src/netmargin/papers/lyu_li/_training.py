@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from ... import datasets, models
 from ...ascent.maximize_margin import maximize_margin
 from ...datasets.selection import Split
-from ...errors import CheckpointError
 from ...margins import measure
 from ...training import ConstantLR, Epochs, History, LogLossBelow, LossBasedLR, checkpoint, train
 from ..gallery.figure import Figure, Row, Settings, by_scale, cross
@@ -155,7 +154,7 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
     epochs = own.get("constant_epochs", own["epochs"]) if constant else own["epochs"]
     grid = sorted({round(epoch) for epoch in np.geomspace(1, epochs, _LOOKS)})
     file = folder / "looks.json"
-    looks = _looks(file)
+    looks = json.loads(file.read_text()) if file.exists() else []
     before, started = looks[-1]["seconds"] if looks else 0.0, time.monotonic()
     status = ""
     while not status.startswith("stalled"):
@@ -186,16 +185,6 @@ def _thin_curve(rows: list[Row]) -> dict[str, list]:
         name: [rows[index][source] for index in kept]
         for name, source in (*_LOOK.items(), ("alpha", "relative_rate"))
     }
-
-
-def _looks(file: Path) -> list[Row]:
-    """Read the looks that a killed run left; none where there is no file."""
-    try:
-        return json.loads(file.read_text()) if file.exists() else []
-    except ValueError as error:
-        raise CheckpointError(
-            f"{file} is damaged: {error}. Remove the folder {file.parent}; this run begins anew."
-        ) from error
 
 
 def make_net(run: Row, settings: Settings) -> nn.Module:

@@ -15,37 +15,29 @@ from ...radii.layers import Scaled
 from ..ledger.draws import draw_directions
 from ..ledger.points import BATCH, log_loss, stacked_outputs
 from ..ledger.trial import Trial
-from ._normalized_nets import (
-    AttentionFeatures,
-    NormalizedNet,
-    NormalizedReLU,
-    layer_norm_features,
-    rms_norm_features,
-)
+from ._normalized_nets import FEATURES, NormalizedNet, NormalizedReLU
 
 PAPER = "The Ubiquity of 2-Homogeneity 2024"
 
 
-# Each kind of inner net with its number of inputs. The nets are small, as a trial evaluates BATCH
-# copies of one at once.
-INNER: dict[str, tuple[Callable[[], nn.Module], int]] = {
-    "one fixed feature": (nn.Identity, 1),
-    "normalized ReLU": (lambda: NormalizedReLU(4, 6), 4),
-    "LayerNorm": (lambda: layer_norm_features(5), 4),
-    "transformer": (lambda: AttentionFeatures(2, 2, 6), 4),
-    "RMSNorm": (lambda: rms_norm_features(5), 4),
+# Kinds of inner nets; small, as a trial evaluates BATCH copies of one at once.
+WIDTHS = {
+    "one fixed feature": 1,
+    "normalized ReLU": 6,
+    "LayerNorm": 5,
+    "transformer": 6,
+    "RMSNorm": 5,
 }
 
 
 def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tensor], Tensor, Tensor]:
     """Draw a net at 64 parameters with |a_j| = |b_j|, and samples that each of them labels."""
-    kind = list(INNER)[trial.number % len(INNER)]
-    build, inputs = INNER[kind]
+    kind, width = list(WIDTHS.items())[trial.number % len(WIDTHS)]
     random = trial.random
     normal = lambda *shape: torch.tensor(random.normal(size=shape))  # noqa: E731
-    inner = build().double()
-    x = normal(1 + trial.number // 5 % 4, inputs)
-    net = NormalizedNet(inner, inner(x).shape[1], seed=trial.number)
+    inner = FEATURES[kind](width).double() if kind in FEATURES else nn.Identity()
+    x = normal(1 + trial.number // 5 % 4, 4 if kind in FEATURES else 1)
+    net = NormalizedNet(inner, width, seed=trial.number)
     theta = {n: normal(BATCH, *p.shape) for n, p in net.named_parameters()}
     theta["a"] = theta["a"] * torch.exp(normal(BATCH, 1))
     theta["b"] = theta["a"].abs() * torch.sign(theta["b"])
@@ -102,7 +94,7 @@ def draw_moving_features(
     random: np.random.Generator, kind: str, n: int, width: int = 6
 ) -> MovingFeatures:
     """Draw features of n labelled unit vectors, with |z| <= 1, and signs that help most samples."""
-    inner = (NormalizedReLU(4, width) if kind == "normalized ReLU" else INNER[kind][0]()).double()
+    inner = FEATURES[kind](width).double()
     for v in inner.parameters():
         v.data = torch.tensor(random.normal(size=v.shape))
     x = torch.tensor(draw_directions(random, n, 4))

@@ -1,6 +1,7 @@
 """Nets <a . b, F(x; V)>, which end in a normalization and a linear layer, and their mirror flow."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -79,6 +80,15 @@ def require_bounded_features(inner: nn.Module, x: Tensor) -> float:
         " normalization without weights, NormalizedReLU, Tanh or Sigmoid; got"
         f" {type(last).__name__}"
     )
+
+
+FEATURES: dict[str, Callable[[int], nn.Module]] = {
+    "normalized ReLU": lambda width: NormalizedReLU(4, width),
+    "LayerNorm": layer_norm_features,
+    "transformer": lambda width: AttentionFeatures(2, 2, width),
+    "RMSNorm": rms_norm_features,
+}
+"""Inner nets of four inputs by the number of their features."""
 
 
 class NormalizedNet(nn.Module):

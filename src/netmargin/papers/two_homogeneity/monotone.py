@@ -10,28 +10,17 @@ import torch
 from ...figures.style import BOTH, EXACT, OTHER, OUTPUT, open_canvas
 from ...flow.gradient_flow import gradient_flow
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
-from ._normalized_nets import (
-    AttentionFeatures,
-    NormalizedNet,
-    NormalizedReLU,
-    layer_norm_features,
-    rms_norm_features,
-)
+from ._normalized_nets import FEATURES, NormalizedNet
 
-# Nets in the units of the theorem, each small enough for a flow that is followed to t = 3000.
-INNER = {
-    "normalized ReLU": lambda: NormalizedReLU(4, 30),
-    "LayerNorm": lambda: layer_norm_features(8),
-    "RMSNorm": lambda: rms_norm_features(8),
-    "transformer": lambda: AttentionFeatures(2, 2, 8),
-}
+# Widths of nets that are small enough for a flow that is followed to t = 3000.
+INNER = {"normalized ReLU": 30, "LayerNorm": 8, "RMSNorm": 8, "transformer": 8}
 
 
 def compute(run: Row, settings: Settings) -> Row:
     """Follow log t, the smooth margin and the margin, where the summed loss is below log 2."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        inner = INNER[run["net"]]().double()
+        inner = FEATURES[run["net"]](INNER[run["net"]]).double()
         x = torch.randn(8, 4, dtype=torch.float64)
     net = NormalizedNet(inner, inner(x).shape[1], seed=2)
     y = torch.where(x[:, 0] * x[:, 1] > 0, 1, -1)

@@ -21,7 +21,7 @@ class Particles:
     """A measure of neurons as weighted particles, with the rest of its mass at the origin."""
 
     positions: Tensor  # (N, p), float64
-    weights: Tensor  # (N,), float64
+    weights: Tensor  # (N,), float64; with `resting` their sum is 1
     resting: float = 0.0  # the mass at the origin
     dropped: float = 0.0  # what the second moment lost to the budget so far
     dropping_error: float = 0.0  # the sum of the absolute changes of L by that

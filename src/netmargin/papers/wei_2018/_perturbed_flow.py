@@ -35,11 +35,7 @@ class PerturbedFlow:
     times: np.ndarray  # (K,)
     values: np.ndarray  # L[rho_t], (K,)
     moments: np.ndarray  # int |theta|^2 d rho_t, (K,)
-    positions: np.ndarray  # (N, p)
-    weights: np.ndarray  # (N,); with `resting` their sum is 1
-    resting: float  # the mass at the origin
-    dropped: float  # what int |theta|^2 d rho lost to the budget
-    dropping_error: float  # the sum of all changes of |L| by that
+    end: Particles
     rate: float  # the step size at the end
     status: Status
 
@@ -102,18 +98,7 @@ def perturbed_flow(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
     reached, values, moments = map(np.array, zip(*rows, strict=True))
-    return PerturbedFlow(
-        reached,
-        values,
-        moments,
-        positions=now.positions.numpy(),
-        weights=now.weights.numpy(),
-        resting=now.resting,
-        dropped=now.dropped,
-        dropping_error=now.dropping_error,
-        rate=rate,
-        status=status,
-    )
+    return PerturbedFlow(reached, values, moments, now, rate, status)
 
 
 def _advance_halving(

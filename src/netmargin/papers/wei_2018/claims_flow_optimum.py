@@ -164,7 +164,8 @@ def noisy_descent(
     above, errors = [], []
     for share in (sigma, 0.0):
         run = perturbed_flow(problem, start, sigma=share, rate=1.0, steps=2500, budget=250)
-        f = np.maximum(T @ run.positions[:, :-1].T, 0) @ (run.weights * run.positions[:, -1])
+        neurons, weights = run.end.positions.numpy(), run.end.weights.numpy()
+        f = np.maximum(T @ neurons[:, :-1].T, 0) @ (weights * neurons[:, -1])
         above.append(run.values[-1] / best.lower_bound - 1)
         errors.append(np.mean(labels * f <= 0))
     violations = [above[0] - within, errors[0] - 0.01, stuck - errors[1], -above[0]]

@@ -151,7 +151,7 @@ def mass_growth(
     k, new = len(weights), {"renew_every": 1, "fresh": 200}
     start: dict[str, Any] = {"weights": weights, "sigma": sigma, "rate": h, "steps": 1}
     run = perturbed_flow(problem, positions, **start, **new)
-    at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
+    at, mass = run.end.positions, run.end.weights
     _, prices, _ = problem.slopes(*_add_massless(positions, weights, at[k:]))
     # No mass leaves the cone over {L' <= -tau}.
     inside = torch.cat([old, prices[k:] <= -tau])
@@ -193,7 +193,7 @@ def _measure_growth_from_nothing(trial: Trial, growth: float) -> tuple[list[floa
     options: dict[str, Any] = {"renew_every": 1, "fresh": 200, "budget": 100_000}
     for steps in (100, 200, 400):
         run = perturbed_flow(problem, start.numpy(), sigma=sigma, rate=0.02, steps=steps, **options)
-        at, mass = torch.tensor(run.positions), torch.tensor(run.weights)
+        at, mass = run.end.positions, run.end.weights
         after = prices(at, mass)
         z = (after - before).abs().max().item()
         if z > tau / 4:
