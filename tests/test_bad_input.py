@@ -59,7 +59,7 @@ BAD_DATA = {
     "not data at all": (3, "pair"),
     "text": ((X, ["a"] * 8), "y cannot be read|All labels are 'a'.*class_names"),
     "labels of a regression": ((X, torch.randn(8)), "whole numbers"),
-    "NaN labels": ((X, torch.full((8,), float("nan"))), "whole numbers"),
+    "NaN labels": ((X, torch.full((8,), float("nan"))), "holds nan in place of a value"),
     "labels out of range": ((X, Y + 1), "takes class indices 0 to 1 as labels; found 2"),
     "more classes than outputs": ((X, torch.arange(8)), "as many outputs as there are classes"),
     "too few labels": ((X, Y[:7]), "8 samples but y has shape"),

@@ -387,15 +387,28 @@ def test_each_warning_is_given_once_with_the_nets_that_it_is_about(plane):
 def test_bad_input(plane):
     data, _ = plane
 
-    class Shuffled:
-        def __iter__(self):
-            yield tuple(part[torch.randperm(len(part))] for part in data)
+    class Redrawn:
+        def __init__(self, draw):
+            self.draw = draw
 
-    shuffled = Shuffled()
-    with pytest.raises(nm.DataError, match="shuffle=False"):
-        nm.compare(NETS, shuffled, progress=False)
-    with pytest.raises(nm.DataError, match="shuffle=False"):
-        nm.compare(NETS, data, shuffled, progress=False)
+        def __iter__(self):
+            yield self.draw(*data)
+
+    def turn_one_class(X, y):
+        """Every label stays in its place."""
+        own = torch.nonzero(y == y[0])[:, 0]
+        return X.index_copy(0, own, X[own[torch.randperm(len(own))]]), y
+
+    for draw in (
+        lambda X, y: (X[(order := torch.randperm(len(y)))], y[order]),
+        turn_one_class,
+        lambda X, y: (X + 0.01 * torch.randn_like(X), y),
+    ):
+        for given in ((Redrawn(draw),), (data, Redrawn(draw))):
+            with pytest.raises(nm.DataError, match="shuffle=False and without augmentation"):
+                nm.compare(NETS, *given, progress=False)
+    same = nm.compare(NETS, Redrawn(lambda X, y: (X.numpy(), y.tolist())), progress=False)
+    assert torch.equal(same.reports[0].q, nm.compare(NETS, data, progress=False).reports[0].q)
     with pytest.raises(nm.DataError, match="needs labelled data"):
         nm.compare(NETS)
     for models in (NETS["good"], {"one": NETS["good"]}, [], "models"):

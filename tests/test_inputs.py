@@ -1,8 +1,10 @@
 """What people pass in: every kind of net and of batch gives the numbers of its plain form."""
 
 import copy
+import math
 import warnings
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -346,8 +348,6 @@ def test_words_in_a_frame_are_named():
     frame = pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", "blue"]})
     with pytest.raises(nm.DataError, match=r"text in 'colour'.*pandas.get_dummies"):
         nm.measure(IMAGE_NET, (frame, [0, 1]))
-    with pytest.raises(nm.DataError, match=r"y holds text in 'kind'.*factorize"):
-        nm.certify(IMAGE_NET, (IMAGES[:2], pd.Series(["cat", "dog"], name="kind")))
 
 
 def test_labels_that_are_text_name_the_classes():
@@ -389,6 +389,102 @@ def test_labels_that_are_text_name_the_classes():
             nm.measure(net, data, **options)
 
 
+def test_text_is_read_alike_by_every_function():
+    """Beside a net with a warning; too few classes, missing labels and batches are refused."""
+    torch.manual_seed(0)
+    net, X = nn.Linear(4, 3, bias=False), torch.randn(30, 4)
+    y = net(X).argmax(1)
+    names = np.array(["cat", "dog", "hare"])
+    text = names[y]
+    rows = [{"input": x.tolist(), "label": str(label)} for x, label in zip(X, text, strict=True)]
+    calls = {
+        "measure": lambda data: nm.measure(net, data).q,
+        "input_margins": lambda data: nm.input_margins(net, data, progress=False).distances,
+        "certify": lambda data: nm.certify(net, data).relative_epsilon,
+        "robustness": lambda data: nm.robustness(net, data, attacks=(), progress=False).lower,
+        "Watch": lambda data: [nm.Watch(net, data).history.rows[0]["q_min"]],
+        "train": lambda data: [
+            nm.train(
+                copy.deepcopy(net), data, until=nm.Epochs(1), lr=nm.ConstantLR(0.1), progress=False
+            ).rows[-1]["q_min"]
+        ],
+    }
+    missing = [None, *text[1:].tolist()]
+    few = np.flatnonzero(y.numpy() != 1)
+    for name, call in calls.items():
+        torch.manual_seed(0)  # the order of the batches of `train`
+        expected = call((X, y))
+        for data in ((X, text), {"input": X, "labels": text}, rows):
+            torch.manual_seed(0)
+            with pytest.warns(
+                UserWarning, match="numbered 0 'cat', 1 'dog', 2 'hare', .* in theirs"
+            ):
+                found = call(data)
+            assert np.array_equal(found, expected), name
+        for data, message in (
+            ((X, missing), "y holds None in place of a value for sample 0, 1 in all. Leave"),
+            ((X, pd.Categorical(missing)), "y holds nan in place of a value for sample 0"),
+            ([(X, text.tolist())], "Batch 0 has labels that are text. Let the data set number"),
+        ):
+            with pytest.raises(nm.DataError, match=message):
+                call(data)
+        with (
+            pytest.raises(nm.NetmarginError, match="2 names, and the net 3|text of 2 classes"),
+            pytest.warns(UserWarning, match="numbered 0 'cat', 1 'hare'"),
+        ):
+            call((X[few], text[few]))
+        assert np.array_equal(
+            call((X[few], y[few])), call((X[few], y[few]))
+        )  # numbers may lack some
+    assert nm.analyse(net, (X, text)).order == 1
+    assert nm.label_errors(rows).class_names == ("cat", "dog", "hare")
+
+
+class Named(torch.utils.data.TensorDataset):
+    """As torchvision's data sets."""
+
+    classes = ("cats", "dogs", "hares")
+
+
+class Features(list):
+    """As Hugging Face's data sets."""
+
+    column_names = ("input", "label")
+
+    def __init__(self, rows):
+        super().__init__(rows)
+        self.features = {"label": mock.Mock(names=list(Named.classes))}
+
+
+def test_class_names_come_with_a_data_set(tmp_path):
+    torch.manual_seed(0)
+    net, X, y = nn.Linear(4, 3), torch.randn(30, 4), torch.arange(30) % 3
+    whole = Named(X, y)
+    rows = Features({"input": x, "label": int(label)} for x, label in zip(X, y, strict=True))
+    for data in (
+        whole,
+        torch.utils.data.Subset(whole, range(9)),
+        torch.utils.data.random_split(whole, [9, 21])[0],
+        torch.utils.data.DataLoader(torch.utils.data.Subset(whole, range(9)), shuffle=True),
+        rows,
+    ):
+        found = nm.compare([net, nn.Linear(4, 3)], heldout=data, progress=False)
+        assert found.reports[1].class_names == Named.classes
+        assert "cats" in found.class_frame().index
+        assert nm.input_margins(net, data, progress=False).class_names == Named.classes
+        assert nm.label_errors(data).class_names == Named.classes
+        watch = nm.Watch(net, data)
+        assert watch.report.class_names == Named.classes
+        assert "hares" in nm.page(net, data, out=tmp_path / "page.html").path.read_text()
+        # Names that are given come first, and names of other classes name none of the net's.
+        assert nm.measure(net, data, class_names=["a", "b", "c"]).class_names == ("a", "b", "c")
+        assert nm.measure(nn.Linear(4, 5), data).class_names is None
+        page = nm.page(nn.Linear(4, 5), data, out=tmp_path / "page.html").path.read_text()
+        assert "hares" not in page
+    whole.classes = [("crane", "bird"), ("lift",), ("lift",)]  # as those of ImageNet
+    assert nm.measure(net, whole).class_names == ("crane, bird", "lift (1)", "lift (2)")
+
+
 class Odd(torch.utils.data.Dataset):
     """Ten samples, of which one is odd."""
 
@@ -406,6 +502,70 @@ class Odd(torch.utils.data.Dataset):
 def test_samples_that_make_no_batch_are_said_with_a_way_out(odd):
     with pytest.raises(nm.DataError, match="cannot be put into one batch.*collate_fn"):
         nm.measure(nn.Linear(4, 2), Odd(odd))
+
+
+def test_a_collate_that_leaves_samples_out_is_said():
+    def collate(samples):
+        return torch.utils.data.default_collate([s for s in samples if s is not None])
+
+    def load(batch_size, odd=None):
+        return torch.utils.data.DataLoader(Odd(odd), batch_size, collate_fn=collate)
+
+    net = nn.Linear(4, 2)
+    y = [index % 2 for index in range(10) if index != 7]
+    expected = nm.measure(net, (torch.zeros(9, 4), y)).q
+    said = "yields 9 rows for 10 samples of its data set, as where a collate_fn leaves some out"
+    for call in (
+        lambda data: nm.measure(net, data),
+        lambda data: nm.input_margins(net, data, progress=False),
+        lambda data: nm.compare([net, nn.Linear(4, 2)], data, progress=False).reports[0],
+    ):
+        with pytest.warns(UserWarning, match=said):
+            assert torch.equal(call(load(4)).q, expected)
+    with pytest.raises(nm.DataError, match="Batch|batch"):
+        nm.measure(net, [None])
+    with pytest.raises(IndexError):  # torch's own, of a batch in which nothing is left
+        nm.measure(net, load(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nm.measure(net, load(4, (torch.zeros(4), 1)))
+
+
+@pytest.mark.parametrize(
+    "mark", [None, math.nan, -1, -100], ids=["None", "NaN", "minus one", "minus one hundred"]
+)
+def test_missing_labels_are_said_and_never_a_class(mark):
+    net, X = nn.Linear(4, 3), torch.randn(9, 4)
+    y = [0, 1, 2] * 3
+    bad = [*y[:5], mark, *y[6:]]
+    for data in ((X, bad), (X, pd.Series(bad)), [(X[:4], y[:4]), (X[4:], bad[4:])]):
+        for call in (
+            lambda data: nm.compare([net, net], heldout=data, progress=False),
+            lambda data: nm.measure(net, data),
+            lambda data: nm.train(net, data, until=nm.Epochs(1), progress=False),
+            nm.label_errors,
+        ):
+            with pytest.raises(
+                nm.DataError, match=r"place of a value for sample [15], 1 in all. Leave"
+            ):
+                call(data)
+
+
+def test_classes_that_only_one_of_two_sets_has():
+    """Numbers are those of each set alone, and text is numbered over both."""
+    net, other, X = nn.Linear(4, 3), nn.Linear(4, 3), torch.randn(12, 4)
+    y = torch.arange(12) % 3
+    some, rest = y != 2, y != 0
+    found = nm.compare([net, other], (X[some], y[some]), (X[rest], y[rest]), progress=False)
+    assert torch.equal(found.reports[0].q, nm.measure(net, (X[rest], y[rest])).q)
+    assert found.class_frame().index.tolist() == ["1", "2"]
+    text = np.array(["cat", "dog", "hare"])[y]
+    with pytest.warns(UserWarning, match="numbered 0 'cat', 1 'dog', 2 'hare'"):
+        named = nm.compare(
+            [net, other], (X[some], text[some]), (X[rest], text[rest]), progress=False
+        )
+    assert torch.equal(named.reports[0].q, found.reports[0].q)
+    assert named.class_frame().index.tolist() == ["dog", "hare"]
 
 
 def test_inputs_by_name_are_refused_by_name():

@@ -260,7 +260,11 @@ def tokens_to_scores(net, x):
     [
         (Own(tokens_to_scores), X, "give the tokens as integers, X.long()"),
         (Own(tokens_to_scores), TOKENS + 100, "compare the largest input with num_embeddings"),
-        (NET, torch.ones(12, 3, dtype=torch.uint8), "X.float() / 255 for images"),
+        (
+            NET,
+            torch.ones(12, 3, dtype=torch.uint8),
+            "X.float() / 255 for images, as ToTensor() does).",
+        ),
         (NET, X[:, :2], "Give inputs of the shape that its first layer expects."),
     ],
 )

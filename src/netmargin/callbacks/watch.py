@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ class Watch:
     state : dict or None, default None
         What `state_dict` gave when the run was saved, to go on from it: later rows of the folder
         are cut off, as the resumed run makes them again.
-    loss, batch_size, scores : optional
+    loss, batch_size, class_names, scores : optional
         As for `measure`.
 
     Attributes
@@ -116,12 +117,14 @@ class Watch:
         loss: Loss | str | nn.Module | None = None,
         batch_size: int = 200,
         record_margins: bool = False,
+        class_names: Sequence[str] | None = None,
         state: dict | None = None,
         scores: Choice | None = None,
     ):
         self.model, self._data, self._heldout, self._loss = model, data, heldout, as_loss(loss)
         self.every = check_count("every", every)
         self._batch_size = check_count("batch_size", batch_size)
+        self._class_names = class_names
         self.folder = check_path("folder", folder, optional=True)
         self._calls, rows = _read_state(state)
         self.history = History(rows)
@@ -227,7 +230,8 @@ class Watch:
                 self._open()
             net = settle_scores(self._net)
             how = {"batch_size": self._batch_size, "homogeneity": self._homogeneity}
-            report = measure(net, self._samples, loss=self._loss, **how)
+            names = self._class_names
+            report = measure(net, self._samples, loss=self._loss, class_names=names, **how)
             row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
             if self._validation is not None:
                 held = measure(net, self._validation, loss=self._loss, heldout=True, **how)

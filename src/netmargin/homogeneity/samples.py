@@ -58,10 +58,12 @@ def _is_pair(model: nn.Module, data: tuple | list) -> bool:
     numbers = np.asarray(data[1].cpu() if isinstance(data[1], Tensor) else data[1])
     if numbers.dtype.kind == "f" and (numbers != numbers.round()).any():
         return False
-    with suppress(Exception), torch.no_grad():  # a net of two inputs refuses one in its own way
-        call_net(model, take_samples(model, data[0], 2))
-        return True
-    return False
+    # A net of two inputs refuses one in its own way; one that refuses both is asked for one.
+    for inputs, pair in ((data[0], True), (tuple(data), False)):
+        with suppress(Exception), torch.no_grad():
+            call_net(model, take_samples(model, inputs, 2))
+            return pair
+    return True
 
 
 def count_samples(x) -> int:

@@ -103,6 +103,8 @@ def label_errors(
     """
     seed = check_seed(seed)
     samples = as_arrays(data)
+    if isinstance(samples.X, NamedInputs) and len(samples.X.parts) == 1:
+        samples = Arrays(next(iter(samples.X.parts.values())), samples.y)
     if isinstance(samples.X, NamedInputs):
         raise DataError(
             "The inputs come by name, and samples are compared by one tensor. Give a pair (X, y)."

@@ -1,11 +1,11 @@
 """Several nets or checkpoints on the same data: which differences are real."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import torch
 from torch import nn
 
 from ..core.arguments import check_count, check_flag, check_instance
@@ -14,8 +14,11 @@ from ..core.progress import Progress
 from ..core.records import printable
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
-from ..nets.data import Choice, Data, open_model_and_data, takes_data
+from ..nets.arrays import Arrays
+from ..nets.data import Choice, Data, open_data, open_model_and_data, read_pair, takes_data
+from ..nets.row_order import warn_of_dropped_rows
 from ..nets.seen_samples import describe_seen
+from ..nets.shared import digest_of
 from .comparison import Comparison, Difference, name_together
 from .input_margins import InputMargins, input_margins as measure_input_margins
 from .intervals import (
@@ -90,8 +93,8 @@ def compare(
     ArgumentError
         There are fewer than two models, or another argument cannot be used.
     DataError
-        An iterable yields its samples in another order each time, or the data cannot be used, as
-        in `measure`.
+        An iterable yields other samples, or in another order, each time, or the data cannot be
+        used, as in `measure`.
     ModelError
         A model cannot be used, as in `measure`.
 
@@ -124,6 +127,8 @@ def compare(
         first, _ = open_model_and_data(next(iter(named.values())), data)
         if seen := describe_seen(first, data, heldout):
             warn_caller(seen)
+    data = None if data is None else _tell_passes(data)
+    heldout = None if heldout is None else _tell_passes(heldout)
     training: list[MarginReport] = []
     reports: list[MarginReport] = []
     warned: list[tuple[str, str]] = []
@@ -180,6 +185,35 @@ def _measure_behind(
     )
 
 
+class _SamePasses:
+    """Batches, every pass over which has to give the same ones: else nothing could be paired."""
+
+    def __init__(self, batches: Iterable):
+        self._batches, self._digest = batches, b""
+
+    def __iter__(self) -> Iterator:
+        digest, read = hashlib.blake2b(digest_size=16), 0
+        for index, batch in enumerate(self._batches):
+            yield batch  # first, so that a bad one is refused by whom it is for
+            x, y = read_pair(batch, f"batch {index}", "x")
+            digest.update(digest_of(x, y))
+            read += len(y)
+        warn_of_dropped_rows(self._batches, read)
+        if self._digest not in (b"", digest.digest()):
+            raise DataError(
+                "The data are others, or in another order, each time they are read, so that samples"
+                " cannot be paired. Pass a DataLoader with shuffle=False and without augmentation,"
+                " or (X, y)."
+            )
+        self._digest = digest.digest()
+
+
+def _tell_passes(data: Data) -> Data:
+    """The data; an iterable of batches watches over what each net gets."""
+    samples = open_data(data)
+    return samples if isinstance(samples, Arrays) else _SamePasses(samples)
+
+
 def _name_models(models: Mapping[str, nn.Module] | Sequence[nn.Module]) -> dict[str, nn.Module]:
     """The models by name, those of a list by their number."""
     if isinstance(models, Mapping):
@@ -200,7 +234,6 @@ def _differences(
     kind: str, names: tuple[str, ...], reports: Sequence[MarginReport]
 ) -> list[Difference]:
     """The differences of what margins of new samples say of nets."""
-    _require_same_order(reports)
     q = [report.q.numpy() for report in reports]
     errors = _pair_up(kind, ERROR, names, reports, [r.error for r in reports], q)
     differences = list(errors)
@@ -229,7 +262,6 @@ def _distance_differences(
     kind: str, names: tuple[str, ...], reports: Sequence[MarginReport]
 ) -> list[Difference]:
     """The differences of input margins, where they were measured."""
-    _require_same_order(reports)
     distances = [r.input_margins.distances.numpy() for r in reports if r.input_margins is not None]
     if not distances:
         return []
@@ -270,13 +302,3 @@ def _pair_up(
             value = first - second
         found.append(Difference(kind, number, names[i], names[j], value, interval, note))
     return found
-
-
-def _require_same_order(reports: Sequence[MarginReport]) -> None:
-    """Raise DataError where the labels differ from net to net: samples could not be paired."""
-    labels = [report.labels for report in reports if report.labels is not None]
-    if any(not torch.equal(other, labels[0]) for other in labels[1:]):
-        raise DataError(
-            "The data come in another order, or number, each time they are read, so that samples"
-            " cannot be paired. Pass a DataLoader with shuffle=False, or (X, y)."
-        )

@@ -109,7 +109,10 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
     if not isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
         return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")
     if dtype is not None and not dtype.is_floating_point:
-        said += " Integers stay such, as tokens do: give X.float() (X.float() / 255 for images)."
+        return DataError(
+            f"{said} Integers stay such, as tokens do: give X.float() (X.float() / 255 for images,"
+            " as ToTensor() does)."
+        )
     return DataError(f"{said} Give inputs of the shape that its first layer expects.")
 
 

@@ -41,6 +41,8 @@ def read_tensor(values, name: str) -> Tensor:
     else:
         try:
             tensor = torch.from_numpy(_as_numpy(values, name))
+        except DataError:
+            raise
         except (TypeError, ValueError) as error:
             require_one_shape(f"{name} holds samples", _shapes_of(values))
             raise DataError(f"{name} cannot be read as an array of numbers: {error}") from error
@@ -71,6 +73,8 @@ def _as_numpy(values, name: str):
     import numpy as np
 
     array = require_numbers(np.ascontiguousarray(values), name)
+    if array.dtype == object and array.ndim == 1:
+        require_values(array, name)
     # Frames and series of pandas: columns of mixed types, of its own types and with gaps are
     # objects to numpy.
     if array.dtype != object or not hasattr(values, "to_numpy"):
@@ -85,6 +89,17 @@ def _as_numpy(values, name: str):
             f"{name} holds text in {', '.join(map(repr, text[:6]))}. Encode classes as numbers,"
             " pandas.factorize(column)[0], and features as columns, pandas.get_dummies(frame)."
         ) from None
+
+
+def require_values(values, name: str) -> None:
+    """Raise DataError where single samples have no value: None, or NaN among text."""
+    empty = [
+        n
+        for n, own in enumerate(values)
+        if own is None or (not isinstance(own, str) and str(own) in ("nan", "<NA>"))
+    ]
+    if empty:
+        raise DataError(_describe_missing(name, values[empty[0]], len(empty), empty[0]))
 
 
 def check_batch(X: Any, y: Tensor, where: str) -> None:
@@ -106,11 +121,24 @@ def check_batch(X: Any, y: Tensor, where: str) -> None:
         raise DataError(
             f"{where}: the labels live on the 'meta' device. Load them onto a real device."
         )
+    missing = y.isnan() | ((y < 0) & ((y == -100) | (y.max() > 1)))
+    if missing.any():
+        first = int(missing.reshape(-1).nonzero()[0])
+        mark = f"{y.reshape(-1)[first].item():g}"
+        raise DataError(f"{where}: {_describe_missing('y', mark, int(missing.sum()), first)}")
     if y.is_floating_point() and not bool((y == y.round()).all()):
         raise DataError(
-            f"{where}: labels must be whole numbers (signs or class indices); y holds NaN or"
-            " fractions such as targets of a regression."
+            f"{where}: labels must be whole numbers (signs or class indices); y holds"
+            " fractions, such as targets of a regression."
         )
+
+
+def _describe_missing(name: str, mark: Any, count: int, first: int) -> str:
+    """A sentence about samples without a value, and what to do with them."""
+    return (
+        f"{name} holds {mark} in place of a value for sample {first}, {count} in all. Leave such"
+        " samples out."
+    )
 
 
 def _check_inputs(X: Any, name: str, where: str) -> None:

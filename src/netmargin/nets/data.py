@@ -17,12 +17,13 @@ from ..errors import ArgumentError, DataError, NetmarginError
 from .accepted_models import check_model
 from .advice import STREAM_HINT, how_to_pair, why_no_data
 from .arrays import Arrays, check_batch, read_tensor
+from .labels import text_classes
 from .model import device_and_dtype
-from .named_inputs import LABELS, NamedInputs, join_rows, map_tensors, simplify
+from .named_inputs import LABELS, NamedInputs, find_label, join_rows, map_tensors, simplify
 from .named_scores import name_scores
 from .row_order import in_order, require_same_order, warn_of_dropped_rows
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
-from .text_labels import encode_text_labels
+from .text_labels import encode_text_labels, find_class_names, read_text
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -56,15 +57,17 @@ def takes_data(function: Function) -> Function:
             )
         if (choice := named.pop("scores", None)) is not None:
             given, named = rename(given, named, choice=choice)
-        given, named = encode(given, named)
         within = _within_another.get()
         # Of several nets each is read in a call of its own, of one net by the outermost function.
         before = _within_another.set(within or "models" not in places)
+        classes = text_classes.get()
         try:
+            given, named = encode(given, named)
             with hear_outputs() as heard:
                 found = function(*given, **named) if within else call(given, named)
         finally:
             _within_another.reset(before)
+            text_classes.set(classes)
         if heard and isinstance(found, Record):
             found.say_scores("; ".join(heard))
         return found
@@ -85,24 +88,29 @@ def takes_data(function: Function) -> Function:
         """The arguments, with numbers in place of labels that are text, and the classes' names,
         by whose number it is seen whether the net knows other classes.
         """
-        if "class_names" not in signature.parameters:
-            return given, named
         try:
             bound = signature.bind_partial(*given, **named)
         except TypeError:  # which the call itself explains
             return given, named
-        sets = [name for name in ("data", "heldout") if name in bound.arguments]
+        sets = [name for name in ("data", "heldout", "x") if name in bound.arguments]
         before, given_names = [bound.arguments[s] for s in sets], bound.arguments.get("class_names")
+        named_too = "class_names" in signature.parameters
+        if given_names is None and named_too:
+            given_names = next(filter(None, map(find_class_names, before)), None)
         after, names = encode_text_labels(before, given_names)
         if any(new is not old for new, old in zip(after, before, strict=True)):
-            if given_names is None and names and _NETS & bound.arguments.keys():
+            if given_names is None and names and "x" not in sets and _NETS & bound.arguments.keys():
                 shown = ", ".join(f"{number} {name!r}" for number, name in enumerate(names[:3]))
+                remedy = "give class_names" if named_too else "number the labels"
                 warn_caller(
                     f"The labels are text, and the classes are numbered {shown}, ..., in the order"
                     " of the categories or of the alphabet. If the outputs of the net are in"
-                    " another order, every number is wrong: give class_names in theirs."
+                    f" another order, every number is wrong: {remedy} in theirs."
                 )
-            bound.arguments |= {**dict(zip(sets, after, strict=True)), "class_names": names}
+            text_classes.set(len(names or ()))
+        bound.arguments |= dict(zip(sets, after, strict=True))
+        if named_too and names is not None:
+            bound.arguments["class_names"] = names
         return bound.args, bound.kwargs
 
     def rename(given: tuple, named: dict[str, Any], **changes: Any) -> tuple[tuple, dict]:
@@ -154,10 +162,10 @@ def open_data(
     if isinstance(data, Arrays):
         return data
     samples: Any = _collate(data) if _are_samples(data) else data  # type: ignore[arg-type]
-    by_name = isinstance(samples, Mapping) and any(label in samples for label in LABELS)
+    by_name = isinstance(samples, Mapping) and find_label(samples) is not None
     # A list of two batches is a list of batches, not a pair of arrays.
     if by_name or (isinstance(samples, (tuple, list)) and len(samples) == 2 and _is_pair(samples)):
-        X, y = _read_pair(samples, "the data", "X")
+        X, y = read_pair(samples, "the data", "X")
         return Arrays(X if model is None else simplify(model, X), y)
     if reason := why_no_data(data):
         raise DataError(f"{reason} {STREAM_HINT}")
@@ -218,7 +226,7 @@ def _read_batches(data: Iterable, *, once: bool = False) -> Iterator[tuple[Any, 
     """Yield the checked batches of an iterable; read `once`, there may be none any more."""
     names = None
     for index, batch in enumerate(data):
-        x, y = _read_pair(batch, f"batch {index}", "x")
+        x, y = read_pair(batch, f"batch {index}", "x")
         own = tuple(x.parts) if isinstance(x, NamedInputs) else ()
         if names is not None and own != names:
             raise DataError(
@@ -239,12 +247,12 @@ def _read_batches(data: Iterable, *, once: bool = False) -> Iterator[tuple[Any, 
         )
 
 
-def _read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
+def read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
     """The checked inputs and labels of a batch of any form."""
     title = where[0].upper() + where[1:]
     batch = _collate(batch) if _are_samples(batch) else batch
     if isinstance(batch, Mapping):
-        label = next((key for key in LABELS if key in batch), None)
+        label = find_label(batch)
         if label is None:
             keys = ", ".join(repr(str(key)) for key in list(batch)[:6])
             raise DataError(
@@ -256,6 +264,11 @@ def _read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
         raise DataError(f"{title} is not a pair (x, y) but {how_to_pair(batch)}")
     by_name = isinstance(batch[0], Mapping)
     X = _name_inputs(batch[0], title) if by_name else read_tensor(batch[0], name)
+    if read_text(batch[1]):
+        raise DataError(
+            f"{title} has labels that are text. Let the data set number them, names.index(label),"
+            " or give the pair (X, labels)."
+        )
     y = read_tensor(batch[1], "y")
     check_batch(X, y, where)
     return X, y.reshape(-1)
@@ -274,9 +287,8 @@ def _is_pair(items: Sequence) -> bool:
     first = items[0]
     if isinstance(items[1], Mapping):
         return False
-    return not (isinstance(first, (tuple, list)) and len(first) == 2) or not (
-        isinstance(first[0], Mapping) or all(hasattr(part, "shape") for part in first)
-    )
+    batch = isinstance(first, (tuple, list)) and len(first) == 2
+    return not batch or not (isinstance(first[0], Mapping) or getattr(first[0], "shape", None))
 
 
 def _stack(samples: list) -> Any:
@@ -298,8 +310,8 @@ def _are_samples(items: Any) -> bool:
     first = items[0] if rows and len(items) else None
     if not isinstance(first, Mapping):
         return False
-    label = next((first[key] for key in LABELS if key in first), None)
-    return isinstance(label, (int, float)) or getattr(label, "ndim", 1) == 0
+    label = first.get(find_label(first))
+    return isinstance(label, (int, float, str)) or getattr(label, "ndim", 1) == 0
 
 
 def _collate(samples: Sequence[Mapping]) -> dict[str, Tensor]:

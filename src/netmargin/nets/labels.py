@@ -1,6 +1,7 @@
 """Labels as signs or class indices, and the names of classes, for tables and pictures."""
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,21 @@ from torch import Tensor
 from ..core.records import printable
 from ..errors import ArgumentError, DataError
 
+text_classes: ContextVar[int] = ContextVar("text_classes", default=0)
+"""How many classes there are in labels that were text, in the call of a public function; or 0."""
+
 
 class Labels:
     """Encoder of labels, as signs (one output) or class indices, that remembers earlier batches."""
 
     def __init__(self, outputs: int):
         self.outputs = outputs
+        classes = max(outputs, 2)  # a net with one output has two
+        if text_classes.get() not in (0, classes):
+            raise DataError(
+                f"The labels are text of {text_classes.get()} classes, and the net has {classes}."
+                " Number them in the order of its outputs."
+            )
         self.seen: set[float] = set()
 
     def encode(self, y: Tensor) -> Tensor:
@@ -43,10 +53,22 @@ class Labels:
         return y.clamp(min=0).to(torch.int64)
 
 
+class FoundNames(tuple):
+    """Names of classes that came with a data set: left out where the net has other classes."""
+
+    @classmethod
+    def of(cls, names: Sequence[Any]) -> "FoundNames":
+        """The names as texts, those that occur twice with their number, as some of ImageNet's."""
+        texts = [", ".join(name) if isinstance(name, tuple) else str(name) for name in names]
+        double = {text for text in texts if texts.count(text) > 1}
+        return cls(f"{text} ({n})" if text in double else text for n, text in enumerate(texts))
+
+
 class ClassNames:
     """What labels are called: `names` in the order of the class numbers, or numbers for None."""
 
     def __init__(self, names: Any):
+        self._found = isinstance(names, FoundNames)
         # Of arrays, and of the categories of pandas.
         given = names.tolist() if hasattr(names, "tolist") else names
         fits = given is None or (
@@ -76,8 +98,12 @@ class ClassNames:
         return self.names[index]
 
     def require_number(self, outputs: int) -> None:
-        """Raise ArgumentError where there are names, but not one for each class of a net."""
+        """Raise ArgumentError where there are names, but not one for each class of a net; names
+        that came with a data set are left out there.
+        """
         classes = max(outputs, 2)  # a net with one output has two
+        if self._found and self.names is not None and len(self.names) != classes:
+            self.names = None
         if self.names is not None and len(self.names) != classes:
             raise ArgumentError(
                 f"class_names has {len(self.names)} names, and the net {classes} classes. Give one"

@@ -4,7 +4,7 @@ rows are the samples.
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,11 @@ from .named_scores import read_outputs
 
 LABELS = ("labels", "label", "y", "target", "targets")
 """Keys of a dict that hold labels, in the order in which they are looked for."""
+
+
+def find_label(parts: Container) -> str | None:
+    """The key that holds the labels of a dict, or None."""
+    return next((key for key in LABELS if key in parts), None)
 
 
 class NamedInputs:

@@ -1,13 +1,15 @@
-"""Labels that are text or categories of pandas, as class numbers and class names."""
+"""Labels that are text or categories of pandas, as class numbers, and the names of classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..errors import DataError
-from .named_inputs import LABELS
+from .arrays import require_values
+from .labels import FoundNames
+from .named_inputs import find_label
 
 
 def encode_text_labels(
@@ -18,14 +20,14 @@ def encode_text_labels(
     Classes are in the order of `names`; of None in that of the categories, or of the alphabet, and
     over all data sets together. Data sets with other labels are returned as they are.
     """
-    places = [_find_labels(data) for data in several]
-    texts = [None if place is None else _read(place[1]) for place in places]
-    found = [text for text in texts if text is not None]
-    if not found:
-        return list(several), names
+    encoded = list(several)
+    places = {n: place for n, data in enumerate(several) if (place := _find_labels(data))}
+    texts = {n: text for n, (labels, _) in places.items() if (text := read_text(labels))}
+    if not texts:
+        return encoded, names
     if names is None:
-        orders = [order for _, order in found if order is not None]
-        kinds = {label for labels, _ in found for label in labels.tolist()}
+        orders = [order for _, order in texts.values() if order is not None]
+        kinds = {label for labels, _ in texts.values() for label in labels}
         names = orders[0] if orders and kinds <= set(orders[0]) else sorted(kinds)
         if len(names) < 2:
             raise DataError(
@@ -33,12 +35,7 @@ def encode_text_labels(
                 " class numbers, as class_names."
             )
     numbers = {name: number for number, name in enumerate(names)}
-    encoded = []
-    for data, place, text in zip(several, places, texts, strict=True):
-        if text is None or place is None:
-            encoded.append(data)
-            continue
-        labels = text[0].tolist()
+    for n, (labels, _) in texts.items():
         unknown = next((label for label in labels if label not in numbers), None)
         if unknown is not None:
             shown = ", ".join(map(repr, list(names)[:8]))
@@ -46,37 +43,66 @@ def encode_text_labels(
                 f"y holds {unknown!r}, which is none of the classes {shown}. Give all of them, in"
                 " the order of the class numbers, as class_names."
             )
-        y = torch.tensor([numbers[label] for label in labels], dtype=torch.int64, device="cpu")
-        key, _ = place
-        encoded.append({**data, key: y} if isinstance(data, Mapping) else (data[0], y))
+        encoded[n] = places[n][1]([numbers[label] for label in labels])
     return encoded, list(names)
 
 
-def _find_labels(data: Any) -> tuple[Any, Any] | None:
-    """Where a pair or a dict holds its labels, and these; None for anything else."""
-    if isinstance(data, Mapping):
-        key = next((key for key in LABELS if key in data), None)
-        return None if key is None else (key, data[key])
-    if isinstance(data, (tuple, list)) and len(data) == 2:
-        return 1, data[1]
+def find_class_names(data: Any) -> FoundNames | None:
+    """The names of classes that a data set brings, also behind loaders and subsets: `classes`, as
+    torchvision has them, or the features of Hugging Face.
+    """
+    while data is not None:
+        features = getattr(data, "features", None)
+        if isinstance(features, Mapping) and (key := find_label(features)):
+            names = getattr(features[key], "names", None)
+        else:
+            names = getattr(data, "classes", None)
+        if isinstance(names, (list, tuple)) and len(names) > 1:
+            return FoundNames.of(names)
+        data = getattr(data, "dataset", None)
     return None
 
 
-def _read(y: Any) -> tuple[np.ndarray, list[str] | None] | None:
+def _find_labels(data: Any) -> tuple[Any, Callable[[list[int]], Any]] | None:
+    """The labels of a dict, a pair or dicts of one sample, and what puts numbers in their place;
+    None for anything else.
+    """
+    if isinstance(data, Mapping):
+        key = find_label(data)
+        return None if key is None else (data[key], lambda y: {**data, key: _tensor(y)})
+    first = data[0] if (isinstance(data, list) or hasattr(data, "column_names")) and data else None
+    if isinstance(first, Mapping) and (key := find_label(first)):
+        if not isinstance(first[key], str):
+            return None
+        rows = [data[n] for n in range(len(data))]
+        return [row[key] for row in rows], lambda y: [
+            {**row, key: number} for row, number in zip(rows, y, strict=True)
+        ]
+    if isinstance(data, (tuple, list)) and len(data) == 2:
+        return data[1], lambda y: (data[0], _tensor(y))
+    return None
+
+
+def _tensor(numbers: list[int]) -> torch.Tensor:
+    """Class numbers as labels of a pair."""
+    return torch.tensor(numbers, dtype=torch.int64, device="cpu")
+
+
+def read_text(y: Any) -> tuple[list[str], list[str] | None] | None:
     """Labels that are text, and the order of their categories if they have one; else None."""
     if isinstance(y, torch.Tensor) or not hasattr(y, "__len__") or isinstance(y, (str, Mapping)):
         return None
     categories = getattr(getattr(y, "cat", y), "categories", None)  # of a series, or a Categorical
-    if categories is not None:
-        categories = [str(name) for name in categories]
-        values = np.asarray(y)
-    elif hasattr(y, "dtype") or (len(y) and isinstance(y[0], str)):
-        values = np.asarray(y)
-    else:
+    if categories is None and not (
+        hasattr(y, "dtype") or (len(y) and any(isinstance(label, str) for label in (y[0], y[-1])))
+    ):
         return None
+    values = np.asarray(y).reshape(-1)
     text = values.dtype.kind in "US" or (
-        values.dtype == object and all(isinstance(label, str) for label in values.flat)
+        values.dtype == object and any(isinstance(label, str) for label in values)
     )
     if categories is None and not text:
         return None
-    return values.reshape(-1).astype(str), categories
+    require_values(values, "y")
+    order = None if categories is None else [str(name) for name in categories]
+    return values.astype(str).tolist(), order

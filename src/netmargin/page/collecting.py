@@ -50,7 +50,6 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
             "A page of a model needs labelled data: nm.page(model, (X, y)), and held-out data as"
             " heldout=(X, y)."
         )
-    names = ClassNames(options.class_names)
     title, model = next(iter(given.models.items()))
     opened = {
         key: open_split(argument, model, samples)
@@ -84,7 +83,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     X = [split.X for split in splits]
     return Facts(
         title=title,
-        names=names,
+        names=ClassNames(splits[0].report.class_names),
         call=options.call,
         model=model,
         homogeneity=homogeneity,

@@ -12,10 +12,10 @@ from ..core.caller import warn_caller
 from ..errors import DataError
 from ..margins import measure
 from ..nets.arrays import Arrays
-from ..nets.data import Choice, Data, read_model_and_data, takes_data
+from ..nets.data import Choice, Data, batches, read_model_and_data, takes_data
 from ..nets.forward_faults import SAMPLES, require_no_faults
 from ..nets.input_slopes import doubt_slopes
-from ..nets.model import with_gradients
+from ..nets.model import count_outputs, in_mode, with_gradients
 from ..nets.named_inputs import as_one_tensor
 from ..nets.net_on_samples import NetOnSamples
 from ..nets.threads import fitting_threads, one_thread_of_blas, work_of
@@ -137,7 +137,7 @@ def robustness(
     time_limit = check_number("time_limit", time_limit, at_least=0, optional=True)
     model, samples = read_model_and_data(model, data)
     model, X = as_one_tensor(model, samples.X)
-    scored = NetOnSamples(model, _prepare_inputs(Arrays(X, samples.y)))
+    scored = NetOnSamples(model, _prepare_inputs(model, Arrays(X, samples.y)))
     net, samples, first = scored.twin, scored.samples, scored.first_inputs(batch_size)
     net.requires_grad_(False)
     require_no_faults(net, scored.first_inputs(SAMPLES), weights=False)
@@ -200,12 +200,15 @@ def robustness(
     )
 
 
-def _prepare_inputs(samples: Arrays) -> Arrays:
-    """Convert integer inputs to floats, and refuse inputs that are single numbers."""
+def _prepare_inputs(model: nn.Module, samples: Arrays) -> Arrays:
+    """Inputs as floats; single numbers are refused, and bytes where the net refuses them."""
     X = samples.X
     if X.ndim == 1:
         raise DataError(
             "Inputs are single numbers, of shape (N,). Give them a dimension, X.reshape(-1, 1), and"
             " a model that takes it."
         )
+    if X.dtype is torch.uint8:  # images: radii would be in another unit than the net's own
+        with in_mode(model, training=False), torch.no_grad():
+            count_outputs(model, next(batches(samples, SAMPLES, model))[0])
     return samples if X.is_floating_point() else Arrays(X.double(), samples.y)
