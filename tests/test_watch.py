@@ -419,3 +419,24 @@ def test_callbacks_say_how_to_install_what_they_need(few, monkeypatch):
         nm.callbacks.LightningMarginMonitor(few)
     with pytest.raises(nm.MissingLibraryError, match="needs transformers"):
         nm.callbacks.TransformersMarginCallback(None, few)
+
+
+def test_a_watch_prints_held_out_samples_and_the_epoch_to_go_back_to():
+    rows = [
+        {
+            "epoch": e,
+            "step": e,
+            "accuracy": 0.9,
+            "log10_mean_loss": -e / 10,
+            "normalized_margin": -1.0,
+        }
+        | {"heldout_accuracy": 0.5 + e / 10, "heldout_log10_mean_loss": loss}
+        for e, loss in enumerate((0.3, 0.1, 0.2))
+    ]
+    said = " ".join(nm.History(rows).summary().split())
+    assert (
+        "70.0% are right at the end; their loss was smallest at epoch 1, with 60.0% right: a"
+        in said
+    )
+    assert "right of these (measured)" in said
+    assert "normalized margin" not in said  # some samples are wrong

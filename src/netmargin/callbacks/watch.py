@@ -157,6 +157,9 @@ class Watch:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} every={self.every} {self.history!r}>"
 
+    def __str__(self) -> str:
+        return self.history.summary()
+
     def step(self) -> dict | None:
         """Count one step of the loop, and measure at every `every`-th; return the row or None."""
         self._calls += 1

@@ -2,8 +2,9 @@
 
 import math
 
+from ..training.history import describe_heldout
 from .facts import Facts
-from .numbers import count, percent, plain, plural, power_of_ten, significant
+from .numbers import count, plain, plural, power_of_ten, significant
 from .payload import Certainty, Columns, Tag, Training
 
 _POINTS = 600
@@ -41,25 +42,12 @@ def write_training(facts: Facts) -> Training | None:
             "The normalized margin is a score, divided by the size of the weights: it is no"
             " distance, and does not compare nets of other width or depth. "
             * has_margin
-            + _describe_heldout(facts, rows),
+            + describe_heldout(rows)
+            or "Whether held-out errors would still fall is not seen here.",
         ),
         rows=_select_rows(rows, separated),
         separated=separated,
     )
-
-
-def _describe_heldout(facts: Facts, rows: list[dict]) -> str:
-    """Where held-out samples were best, and whether that is past."""
-    seen = [row for row in rows if row.get("heldout_log10_mean_loss") is not None]
-    if not seen:
-        return "Whether held-out errors would still fall is not seen here."
-    best, last = min(seen, key=lambda row: row["heldout_log10_mean_loss"]), seen[-1]
-    said = (
-        f"Of the held-out {facts.noun}s {percent(last['heldout_accuracy'], 1)} are right at the"
-        f" end; their loss was smallest at epoch {plain(best['epoch'])}, with"
-        f" {percent(best['heldout_accuracy'], 1)} right"
-    )
-    return f"{said}." if best is last else f"{said}: a checkpoint from there may serve better."
 
 
 def _describe_wrong(facts: Facts, last: dict, watched: str) -> str:

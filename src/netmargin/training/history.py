@@ -12,8 +12,10 @@ from ..result import Status
 _SHOWN = 6
 """Epochs of the table, evenly over the run: the last one is among them."""
 _COLUMNS = {
-    "log10_mean_loss": "log10 of the mean loss",
+    "log10_mean_loss": "log10 of mean loss",
     "accuracy": "right",
+    "heldout_log10_mean_loss": "of held-out samples",
+    "heldout_accuracy": "right of these",
     "normalized_margin": "normalized margin",
 }
 
@@ -60,6 +62,8 @@ class History(Record):
         first, last = self.rows[0] if self.rows else {}, len(self.rows) - 1
         chosen = sorted({round(last * k / (_SHOWN - 1)) for k in range(_SHOWN)}) if first else []
         columns = {key: name for key, name in _COLUMNS.items() if key in first}
+        if self.rows and self.rows[-1].get("accuracy", 1) < 1:
+            columns.pop("normalized_margin", None)  # the margin is that of a wrong sample
         if "temperature" in first:  # an ascent, whose rows have a norm of its own
             del columns["log10_mean_loss"]
         rows = [
@@ -68,7 +72,8 @@ class History(Record):
         ]
         heads: list[Cell] = ["epoch"] * bool(rows)
         heads += [(name, Certainty.MEASURED) for name in columns.values()]
-        return Table("Training", rows, heads, [self.message or str(self.status)])
+        notes = filter(None, [self.message or str(self.status), describe_heldout(self.rows)])
+        return Table("Training", rows, heads, list(notes))
 
     def _describe_end(self) -> dict:
         """Numbers of the net at the end of the run."""
@@ -108,6 +113,20 @@ class History(Record):
             lines = path.read_text().splitlines(keepends=True)
             rows = [json.loads(line) for line in lines if line.endswith("\n")]
         return cls(rows, message="read from a file")
+
+
+def describe_heldout(rows: list[dict]) -> str:
+    """Where the held-out samples of a watch were best, and whether that is past; "" without any."""
+    seen = [row for row in rows if row.get("heldout_log10_mean_loss") is not None]
+    if not seen:
+        return ""
+    best, last = min(seen, key=lambda row: row["heldout_log10_mean_loss"]), seen[-1]
+    said = (
+        f"Of the held-out samples that were watched {last['heldout_accuracy']:.1%} are right at the"
+        f" end; their loss was smallest at epoch {best['epoch']:g}, with"
+        f" {best['heldout_accuracy']:.1%} right"
+    )
+    return f"{said}." if best is last else f"{said}: a checkpoint from there may serve better."
 
 
 def json_line(row: dict) -> str:
