@@ -42,8 +42,10 @@ def write_training(facts: Facts) -> Training | None:
             "The normalized margin is a score, divided by the size of the weights: it is no"
             " distance, and does not compare nets of other width or depth. "
             * has_margin
-            + describe_heldout(rows)
-            or "Whether held-out errors would still fall is not seen here.",
+            + (
+                describe_heldout(rows)
+                or "Whether held-out errors would still fall is not seen here."
+            ),
         ),
         rows=_select_rows(rows, separated),
         separated=separated,
