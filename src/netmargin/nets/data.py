@@ -19,7 +19,15 @@ from .advice import STREAM_HINT, how_to_pair, why_no_data
 from .arrays import Arrays, check_batch, read_tensor
 from .labels import text_classes
 from .model import device_and_dtype
-from .named_inputs import LABELS, NamedInputs, find_label, join_rows, map_tensors, simplify
+from .named_inputs import (
+    LABELS,
+    NamedInputs,
+    find_label,
+    join_rows,
+    map_tensors,
+    pad_tokens,
+    simplify,
+)
 from .named_scores import name_scores
 from .row_order import in_order, require_same_order, warn_of_dropped_rows
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
@@ -216,7 +224,10 @@ def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
     if isinstance(samples, Arrays):
         return samples
     parts = list(_read_batches(samples))
-    X, y = join_rows([x for x, _ in parts]), torch.cat([y for _, y in parts])
+    configs = (getattr(part, "config", None) for part in (model.modules() if model else ()))
+    fill = next(filter(None, (getattr(own, "pad_token_id", 0) for own in configs)), 0)
+    X = join_rows(pad_tokens([x for x, _ in parts], fill))
+    y = torch.cat([y for _, y in parts])
     warn_of_dropped_rows(samples, len(y))
     require_same_order(samples, y, lambda: [own for _, own in _read_batches(samples, once=True)])
     return Arrays(X if model is None else simplify(model, X), y)
@@ -275,11 +286,23 @@ def read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
 
 
 def _name_inputs(inputs: Mapping, where: str) -> NamedInputs:
-    """Inputs by name as tensors of real numbers. Raises DataError."""
-    if not inputs:
-        raise DataError(f"{where} holds labels, but no inputs.")
-    parts = {str(name): read_tensor(part, f"{where}: {name!r}") for name, part in inputs.items()}
+    """Inputs by name as tensors of real numbers, text left out. Raises DataError."""
+    parts = {
+        str(name): read_tensor(part, f"{where}: {name!r}")
+        for name, part in inputs.items()
+        if not _holds_text(part)
+    }
+    if not parts:
+        text = f" but the text of {', '.join(map(repr, inputs))}" if inputs else ""
+        raise DataError(f"{where} holds labels, but no inputs{text}.")
     return NamedInputs(parts)
+
+
+def _holds_text(part: Any) -> bool:
+    """Whether an entry of a dict is text, which stays in rows beside the tokens made of it."""
+    if isinstance(part, str) or not isinstance(part, (list, tuple)):
+        return isinstance(part, str)
+    return any(isinstance(own, str) for own in part)
 
 
 def _is_pair(items: Sequence) -> bool:
@@ -314,12 +337,15 @@ def _are_samples(items: Any) -> bool:
     return isinstance(label, (int, float, str)) or getattr(label, "ndim", 1) == 0
 
 
-def _collate(samples: Sequence[Mapping]) -> dict[str, Tensor]:
+def _collate(samples: Sequence[Mapping]) -> dict[str, Any]:
     """Dicts of one sample each as one dict of rows. Raises DataError for unequal shapes."""
     rows = [samples[index] for index in range(len(samples))]
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
     return {
-        key: join_rows([read_tensor(row[key], repr(str(key)))[None] for row in rows])
-        for key in rows[0]
+        key: column
+        if _holds_text(column) and key not in LABELS
+        else join_rows([read_tensor(value, repr(str(key)))[None] for value in column])
+        for key, column in columns.items()
     }
 
 

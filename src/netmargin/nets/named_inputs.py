@@ -84,12 +84,32 @@ def join_rows(batches: Sequence[Any]) -> Any:
     return torch.cat(list(batches))
 
 
+def pad_tokens(batches: Sequence[Any], fill: int) -> Sequence[Any]:
+    """Batches of tokens as wide as the widest, where an attention_mask leaves out what is added."""
+    masks = [x.parts.get("attention_mask") if isinstance(x, NamedInputs) else None for x in batches]
+    # Tokens that are padded on the left would be moved to other places by more on the right.
+    if any(mask is None or mask.ndim != 2 or not bool(mask[:, 0].all()) for mask in masks):
+        return batches
+    width = max(mask.shape[1] for mask in masks if mask is not None)
+
+    def widen(name: str, part: Tensor, shape: torch.Size) -> Tensor:
+        value = fill if name == "input_ids" else 0
+        more = (0, width - shape[1])
+        return nn.functional.pad(part, more, value=value) if part.shape == shape else part
+
+    return [
+        NamedInputs({name: widen(name, p, mask.shape) for name, p in x.parts.items()})
+        for x, mask in zip(batches, masks, strict=True)
+    ]
+
+
 def require_one_shape(holders: str, shapes: Collection[tuple[int, ...]]) -> None:
     """Raise DataError where inputs have several shapes."""
     if len(shapes) > 1:
         first, second, *_ = sorted(shapes)
         raise DataError(
-            f"{holders} of different shapes, {first} and {second}. Pad or crop them to one shape."
+            f"{holders} of different shapes, {first} and {second}. Pad or crop them to one shape,"
+            ' tokens by padding="max_length" of their tokenizer.'
         )
 
 
