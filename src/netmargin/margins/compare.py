@@ -14,8 +14,9 @@ from ..core.progress import Progress
 from ..core.records import printable
 from ..errors import ArgumentError, DataError
 from ..losses import Loss
+from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
-from ..nets.data import Choice, Data, open_data, open_model_and_data, read_pair, takes_data
+from ..nets.data import Choice, Data, open_data, read_pair, takes_data
 from ..nets.row_order import warn_of_dropped_rows
 from ..nets.seen_samples import describe_seen
 from ..nets.shared import digest_of
@@ -123,12 +124,12 @@ def compare(
     check_instance("layer", layer, str, "the name of a module", optional=True)
     if data is None and heldout is None:
         raise DataError("compare needs labelled data: nm.compare(models, heldout=(X, y)).")
-    if data is not None and heldout is not None:
-        first, _ = open_model_and_data(next(iter(named.values())), data)
-        if seen := describe_seen(first, data, heldout):
-            warn_caller(seen)
     data = None if data is None else _tell_passes(data)
     heldout = None if heldout is None else _tell_passes(heldout)
+    if data is not None and heldout is not None:
+        first = check_model(next(iter(named.values())))
+        if seen := describe_seen(first, data, heldout):
+            warn_caller(seen)
     training: list[MarginReport] = []
     reports: list[MarginReport] = []
     warned: list[tuple[str, str]] = []
