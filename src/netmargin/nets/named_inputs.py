@@ -86,11 +86,15 @@ def join_rows(batches: Sequence[Any]) -> Any:
 
 def pad_tokens(batches: Sequence[Any], fill: int) -> Sequence[Any]:
     """Batches of tokens as wide as the widest, where an attention_mask leaves out what is added."""
-    masks = [x.parts.get("attention_mask") if isinstance(x, NamedInputs) else None for x in batches]
+    masks = [
+        x.parts["attention_mask"]
+        for x in batches
+        if isinstance(x, NamedInputs) and "attention_mask" in x.parts
+    ]
     # Tokens that are padded on the left would be moved to other places by more on the right.
-    if any(mask is None or mask.ndim != 2 or not bool(mask[:, 0].all()) for mask in masks):
+    if len(masks) < len(batches) or not all(m.ndim == 2 and m[:, 0].all() for m in masks):
         return batches
-    width = max(mask.shape[1] for mask in masks if mask is not None)
+    width = max(mask.shape[1] for mask in masks)
 
     def widen(name: str, part: Tensor, shape: torch.Size) -> Tensor:
         value = fill if name == "input_ids" else 0
