@@ -200,7 +200,7 @@ class _SamePasses:
             digest.update(digest_of(x, y))
             read += len(y)
         warn_of_dropped_rows(self._batches, read)
-        if self._digest not in (b"", digest.digest()):
+        if read and self._digest not in (b"", digest.digest()):
             raise DataError(
                 "The data are others, or in another order, each time they are read, so that samples"
                 " cannot be paired. Pass a DataLoader with shuffle=False and without augmentation,"
@@ -212,7 +212,7 @@ class _SamePasses:
 def _tell_passes(data: Data) -> Data:
     """The data; an iterable of batches watches over what each net gets."""
     samples = open_data(data)
-    return samples if isinstance(samples, Arrays) else _SamePasses(samples)
+    return data if isinstance(samples, Arrays) else _SamePasses(samples)
 
 
 def _name_models(models: Mapping[str, nn.Module] | Sequence[nn.Module]) -> dict[str, nn.Module]:
