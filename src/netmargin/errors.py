@@ -1,5 +1,7 @@
 """Errors of netmargin: each message says what was wrong, where, and what to do."""
 
+from typing import Any
+
 
 class NetmarginError(Exception):
     """Base class of every error that netmargin raises on purpose."""
@@ -62,7 +64,7 @@ class Interrupted(KeyboardInterrupt):
         What training recorded so far; None for other work.
     """
 
-    def __init__(self, message: str, history=None):
+    def __init__(self, message: str, history: Any = None) -> None:
         super().__init__(message)
         self.history = history
 

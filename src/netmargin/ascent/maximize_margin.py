@@ -5,6 +5,7 @@ Gradient flow of the loss increases the margin like a power of log t; this is fa
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -54,7 +55,7 @@ class MarginAscent(History):
     report: MarginReport | None = None
     certificate: KKTCertificate | None = None
 
-    def _describe_end(self) -> dict:
+    def _describe_end(self) -> dict[str, Any]:
         """Numbers of the net that was handed back."""
         return super()._describe_end() if self.report is None else self.report.to_dict()
 

@@ -26,7 +26,7 @@ _FORWARD_CHUNK = 1000
 class SmoothedMargin:
     """-T log sum_nj exp(-s_nj / T), s the score gaps over a product of norms or ||theta||^L."""
 
-    def __init__(self, scored: NetOnSamples, homogeneity: Homogeneity, by_layers: bool):
+    def __init__(self, scored: NetOnSamples, homogeneity: Homogeneity, by_layers: bool) -> None:
         self._twin, self._x, self._y = scored.twin, scored.x, scored.y
         self.constraints = len(scored) * max(scored.outputs - 1, 1)
         parameters = dict(self._twin.named_parameters())

@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ class Ascent:
         display: Progress,
         *,
         fresh: bool,
-    ):
+    ) -> None:
         self._model, self._samples = model, samples
         self._homogeneity, self._display = homogeneity, display
         self._layers, self._fresh = homogeneity.kind is Kind.MULTI_HOMOGENEOUS, fresh
@@ -53,7 +54,7 @@ class Ascent:
         self._size = self.smoothed.size()
         # Normalized margins do not depend on the norm, so L-BFGS may have the best conditioned one.
         self.smoothed.normalize()
-        self.rows: list[dict] = []
+        self.rows: list[dict[str, Any]] = []
         self._best, self._state, self._left = -math.inf, dict[str, Tensor](), 0
 
     def margin_of(self, report: MarginReport) -> float:

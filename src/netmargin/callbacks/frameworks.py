@@ -51,7 +51,9 @@ class MarginCallback(ABC):
             )
         return self._watch
 
-    def _set_up(self, data: Any, folder: Any, every: Any, unit: Any, name: Any, **options: Any):
+    def _set_up(
+        self, data: Any, folder: Any, every: Any, unit: Any, name: Any, **options: Any
+    ) -> None:
         """Keep the arguments. Raises ArgumentError; the options are checked by the watch."""
         self.data, self.folder, self._options = data, folder, options
         self.every = check_count("every", every)
@@ -63,7 +65,12 @@ class MarginCallback(ABC):
         """Give values to the loggers of the framework."""
 
     def _begin(
-        self, net: Any, folder: Path, state: dict | None, step: int, callbacks: Iterable
+        self,
+        net: Any,
+        folder: Path,
+        state: dict[str, Any] | None,
+        step: int,
+        callbacks: Iterable[Any],
     ) -> None:
         """Begin to watch, or go on from a state, or where the last call of the trainer ended."""
         for other in callbacks:

@@ -62,13 +62,13 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         batch_size: int = 200,
         record_margins: bool = False,
         scores: Choice | None = None,
-    ):
+    ) -> None:
         require_base(_Callback, "Lightning")
         options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
         options["heldout"] = heldout
         self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
         self.net = net
-        self._saved: dict | None = None
+        self._saved: dict[str, Any] | None = None
         self._reached, self._batches = 0.0, 0
 
     @property
@@ -76,11 +76,11 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         """The key of the rows in checkpoints."""
         return f"{type(self).__qualname__}.{self.name}"
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """The rows so far."""
         return self.watch.state_dict() if self._watch else {}
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Keep the rows of a checkpoint until training begins."""
         self._saved = state_dict or None
 

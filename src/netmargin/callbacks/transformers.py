@@ -54,7 +54,7 @@ class TransformersMarginCallback(MarginCallback, _Callback):
         batch_size: int = 200,
         record_margins: bool = False,
         scores: Choice | None = None,
-    ):
+    ) -> None:
         require_base(_Callback, "transformers")
         if not hasattr(trainer, "callback_handler"):
             raise ArgumentError(

@@ -118,9 +118,9 @@ class Watch:
         batch_size: int = 200,
         record_margins: bool = False,
         class_names: Sequence[str] | None = None,
-        state: dict | None = None,
+        state: dict[str, Any] | None = None,
         scores: Choice | None = None,
-    ):
+    ) -> None:
         self.model, self._data, self._heldout, self._loss = model, data, heldout, as_loss(loss)
         self.every = check_count("every", every)
         self._batch_size = check_count("batch_size", batch_size)
@@ -129,7 +129,7 @@ class Watch:
         self._calls, rows = _read_state(state)
         self.history = History(rows)
         self.report: MarginReport | None = None
-        self._structure: tuple = ()
+        self._structure: tuple[Any, ...] = ()
         self._measured = b""
         self._warned = False
         given = [data] if heldout is None else [data, heldout]
@@ -160,14 +160,14 @@ class Watch:
     def __str__(self) -> str:
         return self.history.summary()
 
-    def step(self) -> dict | None:
+    def step(self) -> dict[str, Any] | None:
         """Count one step of the loop, and measure at every `every`-th; return the row or None."""
         self._calls += 1
         if self._calls % self.every:
             return None
         return self.look(epoch=self._calls, step=self._calls)
 
-    def look(self, *, epoch: float, step: int) -> dict | None:
+    def look(self, *, epoch: float, step: int) -> dict[str, Any] | None:
         """Measure now; return the new row, or None.
 
         A failure gives one warning. The same step adds no second row. Both arguments say where the
@@ -194,13 +194,13 @@ class Watch:
         if self.folder:
             save_weights(self.model, self.folder / "model.safetensors")
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """What a checkpoint of the loop keeps, for `state` of the watch that goes on: plain values
         and the rows so far.
         """
         return {"calls": self._calls, "rows": copy.deepcopy(self.history.rows)}
 
-    def _try(self, *, epoch: float, step: int) -> dict | None:
+    def _try(self, *, epoch: float, step: int) -> dict[str, Any] | None:
         """Measure; return the row, or None with one warning for all failures."""
         try:
             return self._record(epoch=epoch, step=step)
@@ -213,7 +213,7 @@ class Watch:
                 )
             return None
 
-    def _undisturbed(self) -> AbstractContextManager:
+    def _undisturbed(self) -> AbstractContextManager[Any]:
         """Put all generators back after a block."""
         stack = ExitStack()
         for randomness in self._randomness:
@@ -225,7 +225,7 @@ class Watch:
         tensors = tensors_of(check_model(self.model)).values()
         return digest_of(*(t.detach().flatten()[:: t.numel() // _TOLD_BY + 1] for t in tensors))
 
-    def _record(self, *, epoch: float, step: int) -> dict:
+    def _record(self, *, epoch: float, step: int) -> dict[str, Any]:
         """Measure, and add the row to the history and its file. Raises what `measure` raises."""
         # Only the first process comes here: it must not wait for the others.
         with alone(), self._undisturbed():
@@ -255,7 +255,7 @@ class Watch:
         self._structure = _describe_structure(self.model)
 
 
-def _describe_structure(model: Any) -> tuple:
+def _describe_structure(model: Any) -> tuple[Any, ...]:
     """The modules and parameters of a net by name: what its analysis rests on."""
     net = check_model(model)
     return (
@@ -264,7 +264,7 @@ def _describe_structure(model: Any) -> tuple:
     )
 
 
-def _read_state(state: dict | None) -> tuple[int, list[dict]]:
+def _read_state(state: dict[str, Any] | None) -> tuple[int, list[dict[str, Any]]]:
     """The calls and the rows of a saved watch. Raises ArgumentError for anything else."""
     if state is None:
         return 0, []

@@ -81,7 +81,12 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_instance(
-    name: str, value: Any, kinds: type | tuple[type, ...], what: str, *, optional: bool = False
+    name: str,
+    value: Any,
+    kinds: type | tuple[type, ...],
+    what: str,
+    *,
+    optional: bool = False,
 ) -> Any:
     """Return the value if it is of one of the given classes, which `what` describes."""
     if (optional and value is None) or isinstance(value, kinds):
@@ -94,7 +99,7 @@ def check_instance(
 
 def check_numbers(
     name: str, values: Any, check: Callable[..., Any] = check_number, **limits: Any
-) -> list:
+) -> list[Any]:
     """Return a sequence of at least one number as a list, each within the limits of `check`."""
     listed = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence) or not listed:

@@ -5,6 +5,7 @@ what they prove in float64.
 import math
 import threading
 import time
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -15,11 +16,11 @@ from .interrupts import run_apart
 
 def minimize(
     cost: np.ndarray,
-    A,
+    A: Any,
     b: np.ndarray,
-    cones: list,
+    cones: list[Any],
     *,
-    quadratic=None,
+    quadratic: Any = None,
     tol: float,
     deadline: float = math.inf,
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from .arguments import check_time_limit
 class Deadline:
     """The moment at which a call must end, so many seconds from now; None for no limit."""
 
-    def __init__(self, seconds: float | None):
+    def __init__(self, seconds: float | None) -> None:
         seconds = check_time_limit(seconds)
         # The monotonic clock: setting the time of day must not end a call.
         self.at = math.inf if seconds is None else time.monotonic() + seconds

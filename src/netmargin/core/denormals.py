@@ -1,6 +1,7 @@
 """Floating-point numbers too small for full speed, set to 0 while steps are taken."""
 
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -8,7 +9,7 @@ _SMALLEST = 5e-324
 
 
 @contextmanager
-def flush_denormals(on: bool = True):
+def flush_denormals(on: bool = True) -> Any:
     """Treat denormal floats as 0 within, which is for steps only: no number measured so is true."""
     # Late in training slopes of far samples are denormal, which slows steps down 2-3x.
     # Torch has no getter for the setting: a product with a denormal number tells it.

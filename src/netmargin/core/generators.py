@@ -45,14 +45,14 @@ def seed_torch(seed: int) -> None:
     (torch.manual_seed if everywhere else torch.default_generator.manual_seed)(seed)
 
 
-def read_global_states() -> dict:
+def read_global_states() -> dict[str, Any]:
     """The states of the global generators, without arrays."""
     # Only where a GPU is in use: asking would begin to use it, which takes seconds and memory.
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     return {"cuda": cuda} | {name: read_state(generator) for name, generator in _GLOBAL.items()}
 
 
-def set_global_states(states: dict) -> None:
+def set_global_states(states: dict[str, Any]) -> None:
     """Put the global generators into states that `read_global_states` gave."""
     if states["cuda"]:
         torch.cuda.set_rng_state_all(states["cuda"])

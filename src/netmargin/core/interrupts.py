@@ -62,7 +62,7 @@ class Termination:
     `active`, not the main thread, or where the caller has a handler, nothing changes.
     """
 
-    def __init__(self, active: bool):
+    def __init__(self, active: bool) -> None:
         self._active, self._armed, self._told, self.received = active, False, False, False
 
     def __enter__(self) -> "Termination":

@@ -26,7 +26,7 @@ _LARGEST_EXPONENT = 709
 """e to a larger whole number is infinite in float64."""
 
 
-def as_float64(values) -> Tensor:
+def as_float64(values: Any) -> Tensor:
     """Return `values` as a float64 tensor with its graph, where its device has them."""
     if isinstance(values, Tensor):
         values = where_float64_is(values)

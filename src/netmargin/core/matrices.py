@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -66,7 +67,7 @@ class SolverData(Record):
                 f" {self.size:.0e}."
             )
 
-    def directions(self, neurons) -> np.ndarray:
+    def directions(self, neurons: Any) -> np.ndarray:
         """Return given neurons as unit rows, shape (k, D), without zero rows; none for None."""
         U = np.zeros((0, self.Z.shape[1])) if neurons is None else as_array(neurons, "neurons")
         if U.ndim != 2 or U.shape[1] != self.Z.shape[1]:
@@ -92,7 +93,7 @@ def warn_of_size(n: int, problem: str) -> None:
         )
 
 
-def binary_data(X, y, *, bias: bool, name: str = "X") -> SolverData:
+def binary_data(X: Any, y: Any, *, bias: bool, name: str = "X") -> SolverData:
     """Check and convert inputs, called `name`, and labels {-1, +1} or {0, 1}. Raises DataError."""
     Z, y = _check_pair(X, y, bias, name)
     # Either pair of values, or one value of either: a single class is a data set as well.
@@ -106,12 +107,12 @@ def binary_data(X, y, *, bias: bool, name: str = "X") -> SolverData:
     return SolverData(Z, np.where(y > 0, 1.0, -1.0))
 
 
-def regression_data(X, y, *, bias: bool) -> SolverData:
+def regression_data(X: Any, y: Any, *, bias: bool) -> SolverData:
     """Check and convert inputs with real targets y. Raises DataError."""
     return SolverData(*_check_pair(X, y, bias))
 
 
-def check_sample_weight(weights, n: int, name: str = "sample_weight") -> np.ndarray:
+def check_sample_weight(weights: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     """Return weights of n samples as float64, shape (n,), 1 each for None. Raises DataError."""
     if weights is None:
         return np.ones(n)
@@ -125,7 +126,7 @@ def check_sample_weight(weights, n: int, name: str = "sample_weight") -> np.ndar
     return array
 
 
-def evaluation_inputs(X, dimension: int, *, bias: bool) -> np.ndarray:
+def evaluation_inputs(X: Any, dimension: int, *, bias: bool) -> np.ndarray:
     """Checked inputs (N, dimension) of a solution, with a last column of ones for a bias."""
     X = as_array(X, "X")
     if X.ndim != 2 or X.shape[1] != dimension - bias:
@@ -146,12 +147,12 @@ def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return powers * lengths, units
 
 
-def floor_to_powers(sizes) -> np.ndarray:
+def floor_to_powers(sizes: Any) -> np.ndarray:
     """The powers of 2 up to sizes >= 0 (1/2 for 0); dividing by them rounds nothing."""
     return np.ldexp(1.0, np.frexp(sizes)[1] - 1)
 
 
-def kernel_values(K, coefficients: np.ndarray) -> np.ndarray:
+def kernel_values(K: Any, coefficients: np.ndarray) -> np.ndarray:
     """The values sum_n coefficients_n k(x_n, .) at N points, with their kernel K (N, n)."""
     K = as_array(K, "K")
     if K.ndim != 2 or K.shape[1] != len(coefficients):
@@ -178,7 +179,7 @@ def check_kernel(K: np.ndarray, n: int) -> np.ndarray:
     return K / 2 + K.T / 2
 
 
-def _check_pair(X, y, bias: bool, name: str = "X") -> tuple[np.ndarray, np.ndarray]:
+def _check_pair(X: Any, y: Any, bias: bool, name: str = "X") -> tuple[np.ndarray, np.ndarray]:
     """The inputs, with a column of ones for a bias, and the labels, all finite."""
     X = finite_rows(X, name)
     y = as_array(y, "y").reshape(-1)
@@ -192,7 +193,7 @@ def _check_pair(X, y, bias: bool, name: str = "X") -> tuple[np.ndarray, np.ndarr
     return np.ascontiguousarray(Z), y
 
 
-def finite_rows(X, name: str = "X") -> np.ndarray:
+def finite_rows(X: Any, name: str = "X") -> np.ndarray:
     """Finite samples as a float64 array of shape (n, d). Raises DataError."""
     X = as_array(X, name)
     if X.ndim != 2 or X.size == 0:
@@ -209,7 +210,7 @@ def finite_rows(X, name: str = "X") -> np.ndarray:
     return X
 
 
-def as_array(values, name: str) -> np.ndarray:
+def as_array(values: Any, name: str) -> np.ndarray:
     """Return arrays, nested lists and tensors as a float64 array. Raises DataError."""
     try:
         if hasattr(values, "detach"):

@@ -43,7 +43,7 @@ def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iter
         ) from None
 
 
-def _run_whole(function: Callable, given: tuple, named: dict) -> Any:
+def _run_whole(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Run a task whole: a worker of Dask that waits for its parts would begin another one, and that
     one seed torch's generator, from which the first one goes on to draw.
     """

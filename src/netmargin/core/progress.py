@@ -14,7 +14,7 @@ _LOG_EVERY_SECONDS = 10.0
 class Progress:
     """A display of a run's state and of the time left, as a context manager."""
 
-    def __init__(self, shown: bool, title: str):
+    def __init__(self, shown: bool, title: str) -> None:
         self._shown, self._title = shown, title
         self._bar: Any = None  # rich is imported only when there is a terminal to draw on
         self._task: Any = None

@@ -14,7 +14,7 @@ from ..errors import NetmarginError, OutOfMemoryError
 from .denormals import flush_denormals
 from .memory import is_of_memory, shorten
 
-Function = TypeVar("Function", bound=Callable)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def guard(package: dict[str, Any]) -> None:

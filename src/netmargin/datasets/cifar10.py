@@ -4,6 +4,7 @@ import pickle
 import tarfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -139,7 +140,7 @@ class _ArraysOnly(pickle.Unpickler):
         (f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
     }
 
-    def find_class(self, module: str, name: str):
+    def find_class(self, module: str, name: str) -> Any:
         """Return a class that arrays are built with; raise UnpicklingError for any other."""
         if (module, name) not in self._ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not an array")

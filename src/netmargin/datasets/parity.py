@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -17,7 +18,7 @@ for; every further dimension doubles them.
 
 
 def parity(
-    d: int, k: int, n: int | None = None, *, seed: int = 0, marginal=None
+    d: int, k: int, n: int | None = None, *, seed: int = 0, marginal: Any = None
 ) -> tuple[Tensor, Tensor]:
     """The parity of the first k signs, on the corners {-1, +1}^d / sqrt(d) of a cube.
 
@@ -76,7 +77,7 @@ def parity(
     return as_pair(signs / math.sqrt(d), signs[:, :k].prod(1))
 
 
-def _check_marginal(marginal, d: int) -> np.ndarray:
+def _check_marginal(marginal: Any, d: int) -> np.ndarray:
     """The probabilities of the corners, summing to 1 to rounding. Raises ArgumentError."""
     try:
         found = np.asarray(marginal, dtype=np.float64)

@@ -1,6 +1,7 @@
 """The analysis of a net: one forward pass under the rules, then a numerical check of the answer."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -34,7 +35,7 @@ from .vocabulary import Evidence
 
 @takes_data
 def analyse(
-    model: nn.Module, x, *, statistics: str = "follow", scores: Choice | None = None
+    model: nn.Module, x: Any, *, statistics: str = "follow", scores: Choice | None = None
 ) -> Homogeneity:
     """Find out how the outputs of a net scale with its parameters.
 
@@ -106,7 +107,7 @@ def analyse(
     return replace(answer, notes=(*answer.notes, note))
 
 
-def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
+def _analyse(model: nn.Module, x: Any, *, follow: bool) -> Homogeneity:
     """Follow a net that can be computed in float64 where it lies, and settle what is found."""
     measured = Measurements(model, x)
     trace, degree, warning = _follow(model, measured.traced, follow=follow)
@@ -144,7 +145,7 @@ def _analyse(model: nn.Module, x, *, follow: bool) -> Homogeneity:
     return replace(answer, _bias_free=free)
 
 
-def _follow(model: nn.Module, x, *, follow: bool) -> tuple[Trace, AnyDegree, str]:
+def _follow(model: nn.Module, x: Any, *, follow: bool) -> tuple[Trace, AnyDegree, str]:
     """Run the model on x; return the trace, the degree of the outputs, and a warning or ""."""
     # The fused kernel of transformer layers is one opaque operation that no rule could follow.
     fused_attention = torch.backends.mha.get_fastpath_enabled()

@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.arguments import check_flag, check_seed
 from ..core.records import Row, Table, values_of
@@ -142,7 +142,7 @@ class Homogeneity(Record):
     def check(
         self,
         model: "nn.Module",
-        data,
+        data: Any,
         *,
         range: bool = False,
         seed: int = 1,
@@ -252,7 +252,7 @@ class Homogeneity(Record):
         names = ["epsilons"] * bool(self.epsilons) + ["half-precision casts"] * bool(self.casts)
         return f"its {' and '.join(names)}" if names else "rounding"
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON-ready values; fractions become floats."""
         return (
             {"kind": self.kind.name.lower(), "evidence": self.evidence.name.lower()}

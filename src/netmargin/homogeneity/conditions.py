@@ -11,7 +11,7 @@ from .sentences import Exponent
 class Conditions:
     """Conditions that weighted sums of the exponents of parameters are 0."""
 
-    def __init__(self, names: Sequence[str], constraints: Sequence[Constraint]):
+    def __init__(self, names: Sequence[str], constraints: Sequence[Constraint]) -> None:
         self.names = names  # in the order of the columns of the matrix
         self._places = {name: place for place, name in enumerate(names)}
         # Layers of one kind impose the same condition over and over.

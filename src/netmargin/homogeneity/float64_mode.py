@@ -1,6 +1,7 @@
 """A mode that runs a forward pass in float64, with chosen epsilons made negligible."""
 
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,12 +35,12 @@ class Float64Mode(EagerMode):
         neglected: frozenset[tuple[str, float]],
         precision: float,
         rounding: bool,
-    ):
+    ) -> None:
         super().__init__()
         self._path, self._neglected = path, neglected
         self._precision, self._rounding = precision, rounding
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operation in float64."""
         in_place = func._schema.is_mutable
         args = list(args) if in_place else [_to_float64(a) for a in args]
@@ -55,7 +56,7 @@ class Float64Mode(EagerMode):
             result = result.to(asked)
         return _to_float64(result)
 
-    def _set_epsilons(self, func, args: list, kwargs: dict) -> None:
+    def _set_epsilons(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Replace epsilons among the arguments of an operation, in place."""
         for index, name in _find_epsilons(func):
             given = args[index] if index < len(args) else kwargs.get(name)
@@ -68,7 +69,7 @@ class Float64Mode(EagerMode):
         if func.overloadpacket.__name__.removesuffix("_") in ("add", "clamp", "clamp_min"):
             args[:] = [self._replace(a) if isinstance(a, (int, float)) else a for a in args]
 
-    def _replace(self, number):
+    def _replace(self, number: Any) -> Any:
         """Return next to nothing for an epsilon that is neglected, and other numbers as given."""
         # A number chosen by the type of the computation was that of the parameters' own type.
         if number == torch.finfo(torch.float64).eps:
@@ -79,13 +80,13 @@ class Float64Mode(EagerMode):
 
 
 @cache  # a schema is translated from C++ whenever it is read, which takes as long as a small layer
-def _find_epsilons(func) -> tuple[tuple[int, str], ...]:
+def _find_epsilons(func: Any) -> tuple[tuple[int, str], ...]:
     """Where the arguments of an operation that are called eps stand, and their names."""
     arguments = enumerate(func._schema.arguments)
     return tuple((i, a.name) for i, a in arguments if a.name in ("eps", "epsilon"))
 
 
-def _to_float64(value):
+def _to_float64(value: Any) -> Any:
     """Convert the floating tensors in nested lists and tuples."""
     if isinstance(value, Tensor):
         return value.to(torch.float64) if value.is_floating_point() else value

@@ -6,6 +6,7 @@ The run is intercepted below autograd, where modules, functionals, tensor method
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from .trace import Trace
 class Follower(EagerMode):
     """A mode that applies the rule of every operation to a trace."""
 
-    def __init__(self, trace: Trace):
+    def __init__(self, trace: Trace) -> None:
         super().__init__()
         self.trace = trace
         self._pending_epsilon: dict[int, float] = {}
@@ -50,7 +51,7 @@ class Follower(EagerMode):
                 kept[:0] = constraints
         self.trace.constraints = kept
 
-    def _settle_epsilon(self, name: str, *values) -> None:
+    def _settle_epsilon(self, name: str, *values: Any) -> None:
         """Decide whether numbers added to `values` guard the operation `name`, or block it."""
         for position, value in enumerate(values):
             storage = self.trace.storage(value) if isinstance(value, Tensor) else None
@@ -68,7 +69,7 @@ class Follower(EagerMode):
                 reason = f"adds the number {epsilon:g}, which does not scale with the parameters"
                 self.trace.same(self.trace.degree(value), CONSTANT, reason, "leave it out")
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Update degrees by one operation, and run it."""
         kwargs = kwargs or {}
         inputs = list_tensors((args, kwargs))
@@ -110,7 +111,7 @@ class Follower(EagerMode):
         return result
 
     def _degrees_of_outputs(
-        self, func, args, kwargs, tensors: list[Tensor]
+        self, func: Any, args: Any, kwargs: Any, tensors: list[Tensor]
     ) -> tuple[AnyDegree, ...]:
         """Apply the rule of an operation, or find out what it does without one."""
         name = func._schema.name.removeprefix("aten::")
@@ -125,7 +126,7 @@ class Follower(EagerMode):
         return self._degrees_without_rule(name, func, args, kwargs, tensors)
 
     def _degrees_without_rule(
-        self, name: str, func, args, kwargs, tensors: list[Tensor]
+        self, name: str, func: Any, args: Any, kwargs: Any, tensors: list[Tensor]
     ) -> tuple[AnyDegree, ...]:
         """Observe numerically how an operation scales, where its inputs can be scaled together."""
         inputs = [self.trace.degree(tensor) for tensor in tensors]
@@ -166,7 +167,7 @@ class Follower(EagerMode):
         self.trace.forget_parameter(target)
 
 
-def _is_root(arguments) -> bool:
+def _is_root(arguments: Any) -> bool:
     """True for the arguments of a power that would be infinite, or as steep as a root, at 0."""
     exponent = arguments[1] if len(arguments) > 1 else None
     return isinstance(exponent, (int, float)) and exponent < 1

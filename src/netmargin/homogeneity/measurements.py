@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import torch
 from torch import nn
@@ -42,7 +43,7 @@ misses by a factor there, far more than any rounding.
 class Measurements:
     """Measures how far a net misses the exponents of answers, on a few samples of x."""
 
-    def __init__(self, model: nn.Module, x, *, seed: int = 0):
+    def __init__(self, model: nn.Module, x: Any, *, seed: int = 0) -> None:
         self.model, self._x, self.seed = model, x, seed
         # What the rules follow, and what exponents are checked on.
         self.traced = take_samples(model, x, _FOLLOWED_SAMPLES)
@@ -100,7 +101,7 @@ class Measurements:
             return exact
         return self.measure_near(answer)
 
-    def measure_near(self, answer: Claim, **kept) -> float:
+    def measure_near(self, answer: Claim, **kept: Any) -> float:
         """Measure the largest miss at factors near 1; `kept` goes to `probe_as_it_is`."""
         probe = self.probe_as_it_is(answer, **kept)
         return max(probe.miss(*scaling) for scaling in draw_near(answer, self.seed))
@@ -117,7 +118,7 @@ class Measurements:
             probe = self.probe(answer, x, **kept)
         return probe
 
-    def probe_exact(self, answer: Claim, x) -> ScalingProbe:
+    def probe_exact(self, answer: Claim, x: Any) -> ScalingProbe:
         """Probe with epsilons made negligible, at a point with outputs if one is found."""
         for draw in range(_DRAWS):
             other = {"seed": self.seed + draw, "noise": _NOISE_OF_DRAWS} if draw else {}
@@ -126,7 +127,7 @@ class Measurements:
                 break
         return probe
 
-    def probe(self, answer: Claim, x, **kwargs) -> ScalingProbe:
+    def probe(self, answer: Claim, x: Any, **kwargs: Any) -> ScalingProbe:
         """Probe the net of an answer on x; `kwargs` go to `ScalingProbe`."""
         about = {"seed": self.seed, "zeroed": answer.ignored, "statistics": answer.statistics}
         return ScalingProbe(self.model, x, **about | kwargs)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -24,7 +25,7 @@ class ModulePath:
     def following(self, model: nn.Module) -> Iterator[None]:
         """Keep `where` up to date while the model runs in a block."""
 
-        def leave(*_) -> None:
+        def leave(*_: Any) -> None:
             self._running.pop()
 
         handles = []
@@ -44,18 +45,18 @@ class ModulePath:
 class Escapes(TorchFunctionMode):
     """A mode that tells of tensors that become Python or numpy numbers, and by which method."""
 
-    def __init__(self, tell: Callable[[object, str], None]):
+    def __init__(self, tell: Callable[[object, str], None]) -> None:
         super().__init__()
         self._tell = tell
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in ("tolist", "numpy", "__array__", "__dlpack__") and args:
             self._tell(args[0], f"{name.strip('_')}()")
         return func(*args, **(kwargs or {}))
 
 
-def list_written_tensors(func, args, kwargs) -> list[Tensor]:
+def list_written_tensors(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
     """List the tensors that an in-place operation or an `out=` variant writes its result to."""
     return [
         args[index] if index < len(args) else kwargs[name] for index, name in _find_written(func)
@@ -63,7 +64,7 @@ def list_written_tensors(func, args, kwargs) -> list[Tensor]:
 
 
 @cache  # a schema is translated from C++ whenever it is read, which takes as long as a small layer
-def _find_written(func) -> tuple[tuple[int, str], ...]:
+def _find_written(func: Any) -> tuple[tuple[int, str], ...]:
     """Where the arguments of an operation that it writes to stand, and their names."""
     return tuple(
         (index, argument.name)
@@ -74,6 +75,6 @@ def _find_written(func) -> tuple[tuple[int, str], ...]:
     )
 
 
-def list_tensors(tree) -> list[Tensor]:
+def list_tensors(tree: Any) -> list[Tensor]:
     """List every tensor in nested lists, tuples and dicts, in order."""
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]

@@ -1,5 +1,7 @@
 """Degree rules of normalization layers, attention, and functions without any homogeneity."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from .vocabulary import STORED_STATISTICS
 
 
 @rule("_prelu_kernel", "prelu")
-def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
+def _learned_slope(trace: Trace, value: Any, slope: Any) -> AnyDegree:
     trace.invariant(
         trace.degree(slope),
         f"slope {trace.parameter(slope)!r} multiplies one side of the kink only",
@@ -20,17 +22,21 @@ def _learned_slope(trace: Trace, value, slope) -> AnyDegree:
 
 
 @rule("native_layer_norm")
-def _normalize_layer(trace: Trace, value, _, scale, shift, epsilon) -> AnyDegree:
+def _normalize_layer(
+    trace: Trace, value: Any, _: Any, scale: Any, shift: Any, epsilon: Any
+) -> AnyDegree:
     return _apply_normalization(trace, value, scale, shift, epsilon)
 
 
 @rule("native_group_norm")
-def _normalize_group(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+def _normalize_group(trace: Trace, value: Any, scale: Any, shift: Any, *rest: Any) -> AnyDegree:
     return _apply_normalization(trace, value, scale, shift, rest[-1])
 
 
 @rule("_fused_rms_norm")
-def _normalize_rms(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegree:
+def _normalize_rms(
+    trace: Trace, value: Any, _: Any, scale: Any = None, epsilon: Any = None
+) -> AnyDegree:
     return _apply_normalization(
         trace, value, scale, None, torch.finfo(value.dtype).eps if epsilon is None else epsilon
     )
@@ -43,7 +49,7 @@ def _normalize_rms(trace: Trace, value, _, scale=None, epsilon=None) -> AnyDegre
     "cudnn_batch_norm",
     "batch_norm",
 )
-def _normalize_batch(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
+def _normalize_batch(trace: Trace, value: Any, scale: Any, shift: Any, *rest: Any) -> AnyDegree:
     # The stored mean and variance come first, except in the "legit" variants without them.
     *statistics, training, momentum, epsilon = rest[:5]
     if training:
@@ -53,7 +59,15 @@ def _normalize_batch(trace: Trace, value, scale, shift, *rest) -> AnyDegree:
 
 @rule("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
 def _apply_stored_statistics(
-    trace: Trace, value, scale, shift, mean, variance, _momentum, epsilon, *_
+    trace: Trace,
+    value: Any,
+    scale: Any,
+    shift: Any,
+    mean: Any,
+    variance: Any,
+    _momentum: Any,
+    epsilon: Any,
+    *_: Any,
 ) -> AnyDegree:
     if trace.statistics_follow(value, mean, variance):
         return _apply_normalization(trace, value, scale, shift, epsilon)
@@ -77,7 +91,9 @@ _ATTENTION = "softmax of attention scores"
     "_scaled_dot_product_flash_attention_for_cpu",
     "_scaled_dot_product_fused_attention_overrideable",
 )
-def _attention(trace: Trace, query, key, value, *rest, **options) -> AnyDegree:
+def _attention(
+    trace: Trace, query: Any, key: Any, value: Any, *rest: Any, **options: Any
+) -> AnyDegree:
     # The softmax must not change under a scaling, so queries times keys must be invariant, and what
     # is added to them: masks, or learned biases of positions. The outputs scale with the values.
     called = _ATTENTION
@@ -92,7 +108,7 @@ def _attention(trace: Trace, query, key, value, *rest, **options) -> AnyDegree:
 
 
 @rule("mkldnn_rnn_layer", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell")
-def _gated(trace: Trace, *values, **__) -> tuple[AnyDegree, ...]:
+def _gated(trace: Trace, *values: Any, **__: Any) -> tuple[AnyDegree, ...]:
     # Sigmoids and tanhs of sums of all inputs and weights; states, and what backward passes need.
     given = [trace.degree(value) for value in values if isinstance(value, Tensor)]
     fixed = [_forbid_scaling(trace, degree, "a recurrent layer with gates") for degree in given]

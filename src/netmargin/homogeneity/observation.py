@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +29,9 @@ in nets.
 """
 
 
-def observe_exponents(func, args, kwargs, scales: Sequence[bool]) -> tuple[Fraction, ...] | None:
+def observe_exponents(
+    func: Any, args: Any, kwargs: Any, scales: Sequence[bool]
+) -> tuple[Fraction, ...] | None:
     """The exponent of each output where marked inputs are scaled; () for none, None if unknown."""
     if func._schema.is_mutable:
         return None

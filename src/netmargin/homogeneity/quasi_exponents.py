@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def _find_most_even(
 
 
 def _solve(
-    cost: np.ndarray, equations: np.ndarray, target: np.ndarray, **kwargs
+    cost: np.ndarray, equations: np.ndarray, target: np.ndarray, **kwargs: Any
 ) -> "OptimizeResult":
     from scipy.optimize import linprog
 

@@ -3,6 +3,8 @@
 To teach netmargin a new operation, add a rule here, or register one with `rule`.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -34,12 +36,12 @@ from .trace import Trace
     "squeeze", "unsqueeze", "swapaxes", "view_copy", "_reshape_copy", "expand_copy",
     "masked_select", "as_strided", "select_copy", "slice_copy", "transpose_copy",
 )  # fmt: skip
-def _same_as_first(trace: Trace, value, *_, **__) -> AnyDegree:
+def _same_as_first(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
     return trace.degree(value)
 
 
 @rule("_to_copy")
-def _convert(trace: Trace, value, *_, dtype=None, **__) -> AnyDegree:
+def _convert(trace: Trace, value: Any, *_: Any, dtype: Any = None, **__: Any) -> AnyDegree:
     degree = trace.degree(value)
     if not degree or dtype is None or dtype == value.dtype:
         return degree
@@ -55,17 +57,17 @@ def _convert(trace: Trace, value, *_, dtype=None, **__) -> AnyDegree:
 
 
 @rule("var_mean")
-def _variance_and_mean(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
+def _variance_and_mean(trace: Trace, value: Any, *_: Any, **__: Any) -> tuple[AnyDegree, ...]:
     return scale_degree(trace.degree(value), 2), trace.degree(value)
 
 
 @rule("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk")
-def _parts(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
+def _parts(trace: Trace, value: Any, *_: Any, **__: Any) -> tuple[AnyDegree, ...]:
     return (trace.degree(value),) * max(value.shape)
 
 
 @rule("std_mean", "aminmax")
-def _two_of_the_same(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
+def _two_of_the_same(trace: Trace, value: Any, *_: Any, **__: Any) -> tuple[AnyDegree, ...]:
     return trace.degree(value), trace.degree(value)
 
 
@@ -81,7 +83,7 @@ def _two_of_the_same(trace: Trace, value, *_, **__) -> tuple[AnyDegree, ...]:
     "isfinite",
     "heaviside",
 )
-def _scale_invariant(trace: Trace, value, *_, **__) -> AnyDegree:
+def _scale_invariant(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
     return CONSTANT
 
 
@@ -96,7 +98,7 @@ def _scale_invariant(trace: Trace, value, *_, **__) -> AnyDegree:
     "new_empty_strided",
     "empty_strided",
 )
-def _zeros(trace: Trace, *_, **__) -> AnyDegree:
+def _zeros(trace: Trace, *_: Any, **__: Any) -> AnyDegree:
     return ZERO
 
 
@@ -111,28 +113,28 @@ def _zeros(trace: Trace, *_, **__) -> AnyDegree:
     "random",
     "exponential",
 )
-def _constant(trace: Trace, *_, **__) -> AnyDegree:
+def _constant(trace: Trace, *_: Any, **__: Any) -> AnyDegree:
     return CONSTANT
 
 
 @rule("full", "new_full", "full_like", "fill")
-def _fill(trace: Trace, _, *rest, **kwargs) -> AnyDegree:
+def _fill(trace: Trace, _: Any, *rest: Any, **kwargs: Any) -> AnyDegree:
     value = kwargs.get("fill_value", rest[-1] if rest else 1)
     return trace.degree(value)
 
 
 @rule("scalar_tensor")
-def _scalar(trace: Trace, value, *_, **__) -> AnyDegree:
+def _scalar(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
     return trace.degree(value)
 
 
 @rule("copy")
-def _copy(trace: Trace, _, source, *__, **___) -> AnyDegree:
+def _copy(trace: Trace, _: Any, source: Any, *__: Any, **___: Any) -> AnyDegree:
     return trace.degree(source)
 
 
 @rule("constant_pad_nd")
-def _pad(trace: Trace, value, _, number=0, *__) -> AnyDegree:
+def _pad(trace: Trace, value: Any, _: Any, number: Any = 0, *__: Any) -> AnyDegree:
     return trace.same(
         trace.degree(value), trace.degree(number), "pads with a number other than 0", "pad with 0"
     )
@@ -156,19 +158,23 @@ def _pad(trace: Trace, value, _, number=0, *__) -> AnyDegree:
     "linear",
     "cross",
 )
-def _product(trace: Trace, a, b, bias=None, *_, **__) -> AnyDegree:
+def _product(trace: Trace, a: Any, b: Any, bias: Any = None, *_: Any, **__: Any) -> AnyDegree:
     product = trace.product(a, b)
     return trace.add_bias(product, bias, a, b) if isinstance(bias, Tensor) else product
 
 
 @rule("addmm", "_sparse_addmm", "baddbmm", "addmv", "addbmm", "addr", "addcmul")
-def _sum_with_product(trace: Trace, bias, a, b, *_, beta=1, alpha=1, **__) -> AnyDegree:
+def _sum_with_product(
+    trace: Trace, bias: Any, a: Any, b: Any, *_: Any, beta: Any = 1, alpha: Any = 1, **__: Any
+) -> AnyDegree:
     product = trace.product(a, b)
     return product if beta == 0 else trace.add_bias(product, bias, a, b)
 
 
 @rule("div", "true_divide")
-def _quotient(trace: Trace, a, b, *_, rounding_mode=None, **__) -> AnyDegree:
+def _quotient(
+    trace: Trace, a: Any, b: Any, *_: Any, rounding_mode: Any = None, **__: Any
+) -> AnyDegree:
     quotient = add_degrees(trace.degree(a), scale_degree(trace.degree(b), -1))
     return (
         quotient
@@ -178,27 +184,27 @@ def _quotient(trace: Trace, a, b, *_, rounding_mode=None, **__) -> AnyDegree:
 
 
 @rule("reciprocal")
-def _reciprocal(trace: Trace, value) -> AnyDegree:
+def _reciprocal(trace: Trace, value: Any) -> AnyDegree:
     return scale_degree(trace.degree(value), -1)
 
 
 @rule("square", "var")
-def _square(trace: Trace, value, *_, **__) -> AnyDegree:
+def _square(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
     return scale_degree(trace.degree(value), 2)
 
 
 @rule("sqrt")
-def _square_root(trace: Trace, value) -> AnyDegree:
+def _square_root(trace: Trace, value: Any) -> AnyDegree:
     return scale_degree(trace.degree(value), 0.5)
 
 
 @rule("rsqrt")
-def _inverse_square_root(trace: Trace, value) -> AnyDegree:
+def _inverse_square_root(trace: Trace, value: Any) -> AnyDegree:
     return scale_degree(trace.degree(value), -0.5)
 
 
 @rule("pow")
-def _power(trace: Trace, base, exponent) -> AnyDegree:
+def _power(trace: Trace, base: Any, exponent: Any) -> AnyDegree:
     # A 0-dimensional constant is as good as a number; an exponent that scales follows no power.
     if isinstance(exponent, Tensor):
         if not (trace.degree(base) or trace.degree(exponent)):  # tables of positions and the like
@@ -210,5 +216,5 @@ def _power(trace: Trace, base, exponent) -> AnyDegree:
 
 
 @rule("_weight_norm_interface", "_weight_norm")
-def _weight_norm(trace: Trace, direction, magnitude, *_) -> AnyDegree:
+def _weight_norm(trace: Trace, direction: Any, magnitude: Any, *_: Any) -> AnyDegree:
     return trace.degree(magnitude)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ long.
 """
 
 
-def take_samples(model: nn.Module, x, count: int):
+def take_samples(model: nn.Module, x: Any, count: int) -> Any:
     """The first samples of x, or of each of several inputs, as tensors for the model."""
     if isinstance(x, tuple):
         return tuple(take_samples(model, part, count) for part in x)
@@ -34,7 +35,7 @@ def take_samples(model: nn.Module, x, count: int):
     return map_floating(lambda part: part.to(dtype), x)
 
 
-def find_inputs(model: nn.Module, data):
+def find_inputs(model: nn.Module, data: Any) -> Any:
     """A net, unwrapped, and its inputs in data: inputs, a pair (X, y), or batches."""
     batched = isinstance(data, list) and any(isinstance(p, (tuple, Mapping)) for p in data)
     # Of a list the rows, numbers or tensors, of one batch.
@@ -46,7 +47,7 @@ def find_inputs(model: nn.Module, data):
     return model, next(batches(samples, _AS_IT_IS_SAMPLES[1], model))[0]
 
 
-def _is_pair(model: nn.Module, data: tuple | list) -> bool:
+def _is_pair(model: nn.Module, data: tuple[Any, ...] | list[Any]) -> bool:
     """Whether data are inputs and their labels, and not two inputs of a net."""
     if len(data) != 2 or not (hasattr(data[1], "__len__") or hasattr(data[1], "shape")):
         return False
@@ -66,7 +67,7 @@ def _is_pair(model: nn.Module, data: tuple | list) -> bool:
     return True
 
 
-def count_samples(x) -> int:
+def count_samples(x: Any) -> int:
     """Count the samples of a batch, or of the first of several inputs."""
     return len(x[0] if isinstance(x, tuple) else x)
 

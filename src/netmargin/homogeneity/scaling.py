@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from fractions import Fraction
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,7 +57,7 @@ class ScalingProbe:
     def __init__(
         self,
         model: nn.Module,
-        x,
+        x: Any,
         *,
         neglected: Collection[Epsilon] = (),
         as_it_is: bool = False,
@@ -66,7 +67,7 @@ class ScalingProbe:
         statistics: Mapping[str, Degree] | None = None,
         double: bool = True,
         noise: float = PERTURBATION,
-    ):
+    ) -> None:
         self._model, self._seed, self._rounding = model, seed, rounding
         self._x, self._path = map_floating(Tensor.double, x) if double else x, ModulePath()
         self._statistics, self._double = statistics or {}, double
@@ -137,7 +138,7 @@ class ScalingProbe:
         return k if all(miss <= TOLERANCE for miss in misses) else None
 
 
-def generic_inputs(x):
+def generic_inputs(x: Any) -> Any:
     """Add noise to the inputs: blank or constant samples tell nothing about scaling."""
 
     def add_noise(part: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Degree rules of sums, comparisons and selections, whose sides must scale alike."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -10,7 +11,7 @@ from .trace import Trace
 
 
 @rule("lerp")
-def _interpolate(trace: Trace, a, b, weight) -> AnyDegree:
+def _interpolate(trace: Trace, a: Any, b: Any, weight: Any) -> AnyDegree:
     trace.invariant(
         trace.degree(weight), "interpolates with a weight that scales", "use a fixed weight"
     )
@@ -18,7 +19,7 @@ def _interpolate(trace: Trace, a, b, weight) -> AnyDegree:
 
 
 @rule("add")
-def _plus(trace: Trace, a, b, *_, **__) -> AnyDegree:
+def _plus(trace: Trace, a: Any, b: Any, *_: Any, **__: Any) -> AnyDegree:
     # A positive number added to a value that scales may be the guard of a root or a quotient that
     # follows: the trace decides when it sees that operation.
     for value, other in ((a, b), (b, a)):
@@ -29,7 +30,7 @@ def _plus(trace: Trace, a, b, *_, **__) -> AnyDegree:
 
 
 @rule("sub", "rsub", "fmod", "remainder", "hypot")
-def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
+def _sum(trace: Trace, a: Any, b: Any, *_: Any, **__: Any) -> AnyDegree:
     # A parameter added to what is not one is a bias, whichever side it stands on.
     for signal, bias in ((a, b), (b, a)):
         if trace.parameter(bias) and not trace.parameter(signal):
@@ -38,7 +39,7 @@ def _sum(trace: Trace, a, b, *_, **__) -> AnyDegree:
 
 
 @rule("maximum", "minimum", "fmax", "fmin")
-def _elementwise(trace: Trace, a, b, *_, **__) -> AnyDegree:
+def _elementwise(trace: Trace, a: Any, b: Any, *_: Any, **__: Any) -> AnyDegree:
     return trace.same(
         trace.degree(a),
         trace.degree(b),
@@ -49,7 +50,7 @@ def _elementwise(trace: Trace, a, b, *_, **__) -> AnyDegree:
 
 
 @rule("max", "min")
-def _extreme(trace: Trace, value, other=None, *_, **__) -> AnyDegree:
+def _extreme(trace: Trace, value: Any, other: Any = None, *_: Any, **__: Any) -> AnyDegree:
     return _elementwise(trace, value, other) if isinstance(other, Tensor) else trace.degree(value)
 
 
@@ -66,7 +67,7 @@ def _extreme(trace: Trace, value, other=None, *_, **__) -> AnyDegree:
     "bitwise_or",
     "isclose",
 )
-def _comparison(trace: Trace, a, b, *_, **__) -> AnyDegree:
+def _comparison(trace: Trace, a: Any, b: Any, *_: Any, **__: Any) -> AnyDegree:
     trace.same(
         trace.degree(a),
         trace.degree(b),
@@ -77,14 +78,14 @@ def _comparison(trace: Trace, a, b, *_, **__) -> AnyDegree:
 
 
 @rule("where")
-def _selection(trace: Trace, condition, a=None, b=None) -> AnyDegree:
+def _selection(trace: Trace, condition: Any, a: Any = None, b: Any = None) -> AnyDegree:
     if a is None:  # the indices at which the condition holds
         return CONSTANT
     return _elementwise(trace, a, b)
 
 
 @rule("cat", "stack", "_stack", "concat", "block_diag")
-def _concatenation(trace: Trace, tensors: Sequence[Tensor], *_, **__) -> AnyDegree:
+def _concatenation(trace: Trace, tensors: Sequence[Tensor], *_: Any, **__: Any) -> AnyDegree:
     degree: AnyDegree = ZERO
     for tensor in tensors:
         degree = trace.same(
@@ -106,7 +107,7 @@ def _concatenation(trace: Trace, tensors: Sequence[Tensor], *_, **__) -> AnyDegr
     "slice_scatter",
     "select_scatter",
 )
-def _scatter(trace: Trace, target, *rest, **__) -> AnyDegree:
+def _scatter(trace: Trace, target: Any, *rest: Any, **__: Any) -> AnyDegree:
     degree = trace.degree(target)
     for value in rest:
         if isinstance(value, Tensor) and value.is_floating_point():
@@ -120,7 +121,7 @@ def _scatter(trace: Trace, target, *rest, **__) -> AnyDegree:
 
 
 @rule("masked_fill")
-def _fill_masked(trace: Trace, value, _, number) -> AnyDegree:
+def _fill_masked(trace: Trace, value: Any, _: Any, number: Any) -> AnyDegree:
     return trace.same(
         trace.degree(value),
         trace.degree(number),
@@ -130,7 +131,7 @@ def _fill_masked(trace: Trace, value, _, number) -> AnyDegree:
 
 
 @rule("clamp_max")
-def _cut_off(trace: Trace, value, *levels) -> AnyDegree:
+def _cut_off(trace: Trace, value: Any, *levels: Any) -> AnyDegree:
     """Require that all levels at which a value is cut off scale like it."""
     degree = trace.degree(value)
     for level in levels:
@@ -145,7 +146,7 @@ def _cut_off(trace: Trace, value, *levels) -> AnyDegree:
 
 
 @rule("clamp", "clamp_min")
-def _clamp(trace: Trace, value, low=None, high=None) -> AnyDegree:
+def _clamp(trace: Trace, value: Any, low: Any = None, high: Any = None) -> AnyDegree:
     # max(value, 1e-12) guards what follows as value + 1e-12 does.
     if isinstance(low, (int, float)) and low > 0 and high is None and trace.degree(value):
         trace.adds_epsilon(low)
@@ -154,17 +155,17 @@ def _clamp(trace: Trace, value, low=None, high=None) -> AnyDegree:
 
 
 @rule("threshold")
-def _threshold(trace: Trace, value, level, replacement) -> AnyDegree:
+def _threshold(trace: Trace, value: Any, level: Any, replacement: Any) -> AnyDegree:
     return _cut_off(trace, value, level, replacement)
 
 
 @rule("hardtanh")
-def _hardtanh(trace: Trace, value, low=-1.0, high=1.0) -> AnyDegree:
+def _hardtanh(trace: Trace, value: Any, low: Any = -1.0, high: Any = 1.0) -> AnyDegree:
     return _cut_off(trace, value, low, high)
 
 
 @rule("_local_scalar_dense", "is_nonzero", "equal")
-def _leaves_the_graph(trace: Trace, *values) -> AnyDegree:
+def _leaves_the_graph(trace: Trace, *values: Any) -> AnyDegree:
     for value in values:
         trace.escape(value, "item()")
     return CONSTANT

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -19,7 +20,7 @@ class Trace:
     do not scale; `buffers` those that may follow the parameters, as the pass meets them.
     """
 
-    def __init__(self, model: nn.Module, x, buffers: Mapping[str, Tensor]):
+    def __init__(self, model: nn.Module, x: Any, buffers: Mapping[str, Tensor]) -> None:
         self.path = ModulePath()
         self.constraints: list[Constraint] = []  # that a scaling must satisfy
         self.statistics: dict[str, Degree] = {}  # how the stored statistics follow
@@ -68,7 +69,7 @@ class Trace:
         """Forget that a tensor, which was written over, was a parameter."""
         self._parameters.pop(self.storage(tensor), None)
 
-    def degree(self, value) -> AnyDegree:
+    def degree(self, value: Any) -> AnyDegree:
         """The degree of a tensor or a number."""
         if isinstance(value, Tensor):
             storage = self.storage(value)
@@ -86,7 +87,7 @@ class Trace:
         fixed_by_scaling = value == 0 or (isinstance(value, float) and math.isinf(value))
         return ZERO if fixed_by_scaling else CONSTANT
 
-    def parameter(self, value) -> str | None:
+    def parameter(self, value: Any) -> str | None:
         """The name of the parameter that `value` is (a view of), or None."""
         return self._parameters.get(self.storage(value)) if isinstance(value, Tensor) else None
 
@@ -100,7 +101,7 @@ class Trace:
         """Path and type of the module that runs now, for a sentence."""
         return f"{self.where or 'the model'} ({self._types[self.where]})"
 
-    def from_input(self, *values) -> bool:
+    def from_input(self, *values: Any) -> bool:
         """True if one of the values depends on the inputs of the net."""
         return any(isinstance(v, Tensor) and self.storage(v) in self._from_input for v in values)
 
@@ -112,7 +113,7 @@ class Trace:
         except NotImplementedError:  # sparse tensors have none
             return id(tensor)
 
-    def product(self, *values) -> AnyDegree:
+    def product(self, *values: Any) -> AnyDegree:
         """The degree of a product of values."""
         return add_degrees(*(self.degree(v) for v in values))
 
@@ -141,7 +142,7 @@ class Trace:
             return degree
         return self.same(CONSTANT, degree, reason, replacement)
 
-    def add_bias(self, signal: AnyDegree, bias: Tensor, *parts) -> AnyDegree:
+    def add_bias(self, signal: AnyDegree, bias: Tensor, *parts: Any) -> AnyDegree:
         """Require that a bias scales like the signal it is added to, which is made of `parts`."""
         name = self.parameter(bias)
         if name is None or not (isinstance(signal, Degree) and signal and self.from_input(*parts)):
@@ -198,7 +199,7 @@ class Trace:
                 Constraint(guarded, self.where, reason, replacement, epsilon=epsilon)
             )
 
-    def escape(self, value, how: str) -> None:
+    def escape(self, value: Any, how: str) -> None:
         """Record that a tensor turned, by the method `how`, into numbers outside of torch."""
         if not isinstance(value, Tensor):
             return

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_FLOOR
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -162,7 +163,7 @@ class KKTCertificate(Record):
         deltas = np.geomspace(1e-4, 1.0, points) * max(self.delta, 1e-300)
         return deltas, np.array([self.trade_off(delta) for delta in deltas])
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return every number as JSON-ready values."""
         public = [field.name for field in fields(self) if not field.name.startswith("_")]
         return values_of(self, *public, "relative_epsilon", "relative_radius_epsilon", "support")

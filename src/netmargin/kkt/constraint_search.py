@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -64,7 +64,7 @@ class ConstraintSearch:
     multipliers, lower : the best ones, (K,); the proved lower bound of epsilon over all.
     """
 
-    def __init__(self, problem: Problem, tol: float, most: int, display: Progress):
+    def __init__(self, problem: Problem, tol: float, most: int, display: Progress) -> None:
         self._problem, self._tol, self._most = problem, tol, most
         self.lower = 0.0
         # Of samples differentiated: how many are done, and how many are expected in all.
@@ -188,7 +188,7 @@ class ConstraintSearch:
         self._solve(self.chosen.union(new), self._gradients.joined(entering), gram, values)
 
     def _solve(
-        self, chosen: ConstraintSubset, gradients: StoredGradients, gram: np.ndarray, values
+        self, chosen: ConstraintSubset, gradients: StoredGradients, gram: np.ndarray, values: Any
     ) -> None:
         """Find the best multipliers of some constraints, which take part from now on."""
         require_in_range(float(np.diag(gram).max()), self._problem.constraints.scored)
@@ -245,7 +245,7 @@ class ConstraintSearch:
                     ratio = torch.full_like(ratio, math.inf)
                 yield part, ratio
 
-        def reach_of(samples: Tensor, part: Slopes, ratio: Tensor, others: list) -> Reach:
+        def reach_of(samples: Tensor, part: Slopes, ratio: Tensor, others: list[Any]) -> Reach:
             scales = problem.term_sizes[samples.to(ratio.device)][:, None]
             sizes = part.slope_sizes / problem.order + ratio.abs() * part.score_sizes
             again = [other for _, other in others]

@@ -45,7 +45,9 @@ class _CountedGradients(SampleGradients):
 class Constraints:
     """All gaps s_nj, or y_n Phi for one output, as functions of parameters `names` of a net."""
 
-    def __init__(self, scored: NetOnSamples, names: tuple[str, ...], batch_size: int = BATCH):
+    def __init__(
+        self, scored: NetOnSamples, names: tuple[str, ...], batch_size: int = BATCH
+    ) -> None:
         self.scored, self.twin, self.names = scored, scored.twin, names
         self.batch_size = batch_size
         self._parameters = dict(self.twin.named_parameters())
@@ -225,10 +227,10 @@ class Constraints:
             (scores(self.twin, x), w) for (x, _), w in zip(given, cotangents, strict=True)
         )
 
-    def loss_gradient(self, weigh) -> Vector:
+    def loss_gradient(self, weigh: Any) -> Vector:
         """The sum of weigh(gaps) grad s; each process weighs the gaps of its own batches."""
 
-        def parts():
+        def parts() -> Any:
             for number, (x, y) in enumerate(self.scored.batches(self.batch_size)):
                 if not is_own_batch(number):
                     continue
@@ -242,7 +244,7 @@ class Constraints:
         shares = join_shares(lambda: self._pull_back(parts()))
         return {n: functools.reduce(torch.add, [share[n] for share in shares]) for n in self.names}
 
-    def _pull_back(self, parts) -> Vector:
+    def _pull_back(self, parts: Any) -> Vector:
         """Sum the gradients of outputs times cotangents, given in pairs, over batches."""
         free = [self._parameters[n] for n in self.names]
         total = {n: torch.zeros_like(self._parameters[n]) for n in self.names}

@@ -5,6 +5,8 @@ An interior-point solver finds a candidate, to about 1e-6; an active-set method 
 never makes it worse.
 """
 
+from typing import Any
+
 import clarabel
 import numpy as np
 from scipy import linalg, sparse
@@ -101,7 +103,7 @@ def _improve(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> 
     return p
 
 
-def _minimize_free(G, c, upper, p, free):
+def _minimize_free(G: Any, c: Any, upper: Any, p: Any, free: Any) -> Any:
     """Minimize over the free multipliers; those that reach a bound on the way stay at it."""
     while free.any():
         fixed = ~free

@@ -45,7 +45,7 @@ class Problem:
 
     def __init__(
         self, model: nn.Module, data: Data, *, norm: str, loss: Loss, batch_size: int = BATCH
-    ):
+    ) -> None:
         scored, self.loss = NetOnSamples(model, data), loss
         twin, first = scored.twin, scored.first_inputs(SAMPLES)
         frozen = hold_frozen_weights(twin, "no max-margin problem")

@@ -127,7 +127,7 @@ def kink_share(
 class Columns:
     """Gradients at various points, those at theta~ first, with inner products and multipliers."""
 
-    def __init__(self, problem: Problem, gradients: Gradients):
+    def __init__(self, problem: Problem, gradients: Gradients) -> None:
         self._problem = problem
         self._gradients, self._owners = gradients, np.arange(len(gradients))
         self._gram = gradients.inner(gradients).cpu().numpy()

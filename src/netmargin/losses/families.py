@@ -5,7 +5,7 @@ A new one is a class here (or a `Loss` built from its f, f' and g) and a line of
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ class _OddPower(Loss, ABC):
 
     _names: ClassVar[dict[int, str]] = {}
 
-    def __init__(self, power: int = 1):
+    def __init__(self, power: int = 1) -> None:
         power = check_count("power", power)
         if power % 2 == 0:
             raise ArgumentError(
@@ -63,7 +63,7 @@ class _OddPower(Loss, ABC):
         # powers would round away.
         return (q - r) * sum(q**i * r ** (self.power - 1 - i) for i in range(self.power))
 
-    def weights(self, q) -> Tensor:
+    def weights(self, q: Any) -> Tensor:
         """Return minus the gradient of the summed loss in the margins, normalized to sum 1.
 
         Shape (N,), float64, accurate also where margins are so large that their slopes round.
@@ -132,7 +132,7 @@ class Logistic(_OddPower):
 
     _names: ClassVar = {1: "logistic", 3: "logistic-cubic"}
 
-    def __init__(self, power: int = 1):
+    def __init__(self, power: int = 1) -> None:
         super().__init__(power)
         self.bounded_slope = power == 1
 
@@ -178,7 +178,7 @@ class CrossEntropy(Logistic):
 
     _names: ClassVar = {1: "cross-entropy"}
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(power=1)
 
 

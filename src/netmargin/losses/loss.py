@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,7 +62,7 @@ class Loss:
         *,
         b_f: float = 0.0,
         name: str = "user loss",
-    ):
+    ) -> None:
         for argument, function in (("f", f), ("f_prime", f_prime), ("g", g)):
             if not callable(function):
                 raise ArgumentError(
@@ -86,7 +87,7 @@ class Loss:
                 " knows. Pass torch.nn.CrossEntropyLoss(), or train a net with one output."
             )
 
-    def log_sum(self, q) -> float:
+    def log_sum(self, q: Any) -> float:
         """Return the natural log of the summed loss, log sum_n l(q_n), of margins of shape (N,)."""
         return torch.logsumexp(-self.f(logspace.as_float64(q)), 0).item()
 
@@ -94,7 +95,7 @@ class Loss:
         """Return log(-l'(q)) = log f'(q) - f(q), elementwise, float64."""
         return torch.log(self.f_prime(q)) - self.f(q)
 
-    def weights(self, q) -> Tensor:
+    def weights(self, q: Any) -> Tensor:
         """Return minus the gradient of the summed loss in the margins, normalized to sum 1.
 
         Shape (N,), float64. All weights are 0 where the gradient itself is 0 (all margins 0 with a

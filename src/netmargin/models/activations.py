@@ -28,7 +28,7 @@ class ReLUPower(nn.Module):
     tensor([0., 9.])
     """
 
-    def __init__(self, power: int = 2):
+    def __init__(self, power: int = 2) -> None:
         super().__init__()
         self.power = check_count("power", power)
 
@@ -64,7 +64,7 @@ class SignedSum(nn.Module):
 
     signs: Tensor
 
-    def __init__(self, signs: Tensor):
+    def __init__(self, signs: Tensor) -> None:
         super().__init__()
         check_instance(
             "signs", signs, Tensor, "a tensor of one number per unit, such as torch.ones(10)"

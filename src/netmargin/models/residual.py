@@ -11,7 +11,7 @@ from .initialization import set_he_normal_for_images
 class _Residual(nn.Module):
     """A residual block h + conv(relu(conv(relu(h)))), without normalization."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int):
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
         self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)

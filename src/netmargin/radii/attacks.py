@@ -1,7 +1,7 @@
 """The nearest misclassified inputs that attacks find, each validated in float64."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +55,7 @@ are compared to about a per cent, and smaller gains would keep the search going.
 class ScaledScores(nn.Module):
     """A net with scores divided by a number; two classes (-f / 2, f / 2) for one output f."""
 
-    def __init__(self, net: nn.Module, scale: float, judge: BoundedScores | None = None):
+    def __init__(self, net: nn.Module, scale: float, judge: BoundedScores | None = None) -> None:
         super().__init__()
         self.net, self.scale, self.judge = net, scale, judge
 
@@ -164,7 +164,7 @@ def _search_ball(samples: Attacked, best: Tensor, widest: float) -> tuple[Tensor
     return found, points
 
 
-def _draw_nearest(samples: Attacked, best: Tensor, widest: float, random) -> Tensor:
+def _draw_nearest(samples: Attacked, best: Tensor, widest: float, random: Any) -> Tensor:
     """The nearest misclassified of points drawn uniformly in balls of radius `best`, or x."""
     net, x, y, _ = samples
     nearest, start = best.clone(), x.clone()

@@ -1,6 +1,7 @@
 """Certified radii of chains of dense layers and kinks, each accepted by the judge of `exact`."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,7 +37,7 @@ class ChainRadii:
         effort: str,
         tol: float,
         time_limit: float | None,
-    ):
+    ) -> None:
         self.net, self.compacted, self.box = net, compact(chain), box
         self.exact, self.tol = effort == "exact", tol
         self.deadline = Deadline(time_limit)
@@ -53,7 +54,7 @@ class ChainRadii:
         samples = Attacked(self.net, x, (y > 0).long() if y.is_floating_point() else y)
         in_box, nearest = math.inf, torch.full_like(x[0], math.nan)
 
-        def refine(point) -> float:
+        def refine(point: Any) -> float:
             nonlocal in_box, nearest
             points = torch.from_numpy(point).to(x).reshape_as(x)
             distance, points = judge_points(samples, points)

@@ -1,6 +1,7 @@
 """The box of inputs, given by the user or chosen for attacks."""
 
 import math
+from typing import Any
 
 from torch import Tensor
 
@@ -20,7 +21,7 @@ outside it.
 """
 
 
-def check_box(box, samples: Arrays) -> InputBox:
+def check_box(box: Any, samples: Arrays) -> InputBox:
     """Validate a box, and widen it by what rounding put outside it, or raise DataError."""
     if box is None:
         return None

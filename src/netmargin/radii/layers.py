@@ -13,7 +13,7 @@ class Scaled(nn.Module):
     weight: Tensor
     bias: Tensor
 
-    def __init__(self, weight: Tensor, bias: Tensor):
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
         self.register_buffer("weight", weight)
         self.register_buffer("bias", bias)
@@ -26,7 +26,7 @@ class Scaled(nn.Module):
 class Moved(nn.Module):
     """The numbers of each sample in another shape, and by an index in its order, each once."""
 
-    def __init__(self, shape: Sequence[int], index: Tensor | None = None):
+    def __init__(self, shape: Sequence[int], index: Tensor | None = None) -> None:
         super().__init__()
         self.shape, self.index = shape, index
 
@@ -39,7 +39,7 @@ class Moved(nn.Module):
 class Branches(nn.Module):
     """Chains that begin at the same values and are joined, by "add" or by "cat" along channels."""
 
-    def __init__(self, joined: str, parts: list[nn.Sequential]):
+    def __init__(self, joined: str, parts: list[nn.Sequential]) -> None:
         super().__init__()
         self.joined, self.parts = joined, parts
 

@@ -2,6 +2,7 @@
 
 import math
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -248,7 +249,7 @@ def _bound_by_fourier(layer: nn.Conv2d) -> float:
     return max(norms) * growth * _ROUNDING * largest + _LEAST
 
 
-def _spread(value, dimensions: int = 2) -> tuple[int, ...]:
+def _spread(value: Any, dimensions: int = 2) -> tuple[int, ...]:
     """Spread a size that may stand for all dimensions over them."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * dimensions
 

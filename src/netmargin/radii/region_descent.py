@@ -87,7 +87,7 @@ def descend_through_regions(samples: Attacked, chain: Chain, points: Tensor) -> 
 class _Descent:
     """One descent of all samples: what is known of each, and the regions looked at."""
 
-    def __init__(self, samples: Attacked, chain: Chain, points: Tensor):
+    def __init__(self, samples: Attacked, chain: Chain, points: Tensor) -> None:
         self.samples, self.chain, self.points = samples, chain, points.clone()
         self.anchors = samples.x.flatten(1).cpu().numpy()
         self.best = (points - samples.x).flatten(1).norm(dim=1).cpu().numpy()

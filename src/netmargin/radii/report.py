@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class RobustnessReport(Record):
         both = np.concatenate([self.lower, self.upper])
         return float(both[np.isfinite(both)].max(initial=0.0)) or 1.0
 
-    def curve(self, epsilons=None):
+    def curve(self, epsilons: Any = None) -> Any:
         """Compute the robust accuracy over epsilon, as a pandas DataFrame.
 
         The columns are `epsilon` and the shares of samples with radius above it, `certified` (by
@@ -131,7 +132,7 @@ class RobustnessReport(Record):
         }
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
-    def frame(self):
+    def frame(self) -> Any:
         """Return a pandas DataFrame with one row per sample.
 
         The columns are q, lower, upper, certified_by, found_by and closed; lower is missing where
@@ -150,7 +151,7 @@ class RobustnessReport(Record):
             }
         )
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values; infinite radii are None."""
         medians = {"median_lower": np.median(self.lower), "median_upper": np.median(self.upper)}
         return (

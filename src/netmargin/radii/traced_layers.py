@@ -84,7 +84,7 @@ def _shape(node: fx.Node) -> torch.Size | None:
 class _Reader:
     """One walk along the nodes of a trace."""
 
-    def __init__(self, traced: fx.GraphModule):
+    def __init__(self, traced: fx.GraphModule) -> None:
         self.traced = traced
         self.modules = dict(traced.named_modules())
         # Of each value that comes from the samples: the one before it, and the layer between both.

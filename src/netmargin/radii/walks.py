@@ -96,7 +96,7 @@ def walk_to_boundary(samples: Attacked, widest: float, chain: Chain | None) -> T
 class _Search:
     """Walks of a batch, and the nearest misclassified points so far."""
 
-    def __init__(self, samples: Attacked, widest: float, regions: Chain | None):
+    def __init__(self, samples: Attacked, widest: float, regions: Chain | None) -> None:
         self.samples, self.widest, self.regions = samples, widest, regions
         x = samples.x
         self.random = torch.Generator(x.device).manual_seed(0)

@@ -4,6 +4,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from functools import partial
+from typing import Any
 
 import torch
 from scipy.optimize import minimize_scalar
@@ -42,7 +43,7 @@ every lambda. Nets that fit the data do not come near it.
 class RegularizedObjective(ABC):
     """log(mean loss + lambda ||theta||^r) of a float64 copy of a model, over all data."""
 
-    def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str):
+    def __init__(self, model: nn.Module, data: Arrays, r: float, norm: str) -> None:
         self.scored, self._r = NetOnSamples(model, data), r
         self.twin = self.scored.twin
         hold_frozen_weights(self.twin, "nothing to regularize")
@@ -65,7 +66,7 @@ class RegularizedObjective(ABC):
         """Natural log of the mean loss at these scores, differentiable."""
 
     @abstractmethod
-    def measure(self) -> dict:
+    def measure(self) -> dict[str, Any]:
         """What the row of a path says of the present parameters."""
 
     def __call__(self, log_lambda: float, width: float = 0.0) -> Tensor:
@@ -151,7 +152,7 @@ class RegularizedObjective(ABC):
 class MarginObjective(RegularizedObjective):
     """The objective of classification, whose loss is one of the margins."""
 
-    def __init__(self, model: nn.Module, data: Arrays, loss: Loss, r: float, norm: str):
+    def __init__(self, model: nn.Module, data: Arrays, loss: Loss, r: float, norm: str) -> None:
         super().__init__(model, data, r, norm)
         loss.require_outputs(self.scored.outputs)
         self.loss = loss
@@ -160,6 +161,6 @@ class MarginObjective(RegularizedObjective):
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
         return log_loss(self.loss, outputs, self._y) - math.log(len(outputs))
 
-    def measure(self) -> dict:
+    def measure(self) -> dict[str, Any]:
         """The margins."""
         return measure(self.twin, self.scored.samples, loss=self.loss).to_dict()

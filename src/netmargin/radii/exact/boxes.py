@@ -67,7 +67,7 @@ class BoxBuilder:
     sqrt(spread_j), times a bound of |sqrt(spread_j) y_j| in the ball. The best of all counts.
     """
 
-    def __init__(self, first: np.ndarray, radius: float):
+    def __init__(self, first: np.ndarray, radius: float) -> None:
         self.first, self.radius = first, radius
         self.direct = first
         self.through: list[np.ndarray] = []

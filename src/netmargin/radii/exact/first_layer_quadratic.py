@@ -1,5 +1,7 @@
 """Proved bounds of many functionals of the first hidden layer at once, by one shared quadratic."""
 
+from typing import Any
+
 import numpy as np
 
 from ..products import share
@@ -17,7 +19,13 @@ nothing.
 
 
 def bound_functionals(
-    functionals: np.ndarray, first: np.ndarray, anchor, slope, box, sector, radius: float
+    functionals: np.ndarray,
+    first: np.ndarray,
+    anchor: Any,
+    slope: Any,
+    box: Any,
+    sector: Any,
+    radius: float,
 ) -> np.ndarray:
     """Lower bounds of w . t_1 in the ball |u| <= radius, for each row w of functionals (rows, n_1).
 

@@ -24,7 +24,7 @@ _SHORTEST = 1e-3
 class NewtonSystem:
     """The Schur system at one iterate, with matrix S and sides, factored once."""
 
-    def __init__(self, program: Program, at: Iterate, matrix: np.ndarray, side: np.ndarray):
+    def __init__(self, program: Program, at: Iterate, matrix: np.ndarray, side: np.ndarray) -> None:
         self.program, self.at, self.matrix = program, at, matrix
         rows = program.relaxation.rows
         factor = np.linalg.cholesky(matrix)

@@ -65,7 +65,7 @@ class Program:
     `pairs` complementary pairs: gap / pairs is the complementarity nu.
     """
 
-    def __init__(self, relaxation: Relaxation):
+    def __init__(self, relaxation: Relaxation) -> None:
         self.relaxation = relaxation
         count, full = relaxation.count, relaxation.full
         y, first, t = slice(1, 1 + count), slice(1, 1 + full), slice(1 + count, None)

@@ -64,7 +64,7 @@ class RadiusSearch:
         label: int,
         upper: float,
         refine: Callable[[np.ndarray], float],
-    ):
+    ) -> None:
         self.compacted, self.anchor = compacted, np.asarray(anchor, np.float64).reshape(-1)
         self.upper, self.refine = upper, refine
         # Of each rival the largest radius that is proved, and its proof.

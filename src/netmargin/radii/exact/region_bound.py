@@ -90,7 +90,7 @@ def _read_theta(
 class _Quadratic:
     """P(v), v being u and the free t of all hidden layers but the last, and its rounding."""
 
-    def __init__(self, ball: Ball, region: Region, mu: float):
+    def __init__(self, ball: Ball, region: Region, mu: float) -> None:
         self.ball, self.region, self.mu = ball, region, max(float(mu), 0.0)
         inputs = ball.weights[0].shape[1]
         free = [int((signs == 0).sum()) for signs in region.signs[:-1]]

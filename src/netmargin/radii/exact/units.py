@@ -1,6 +1,6 @@
 """The graph of a hidden unit, and the minimum of a quadratic on it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,13 @@ class Branch(NamedTuple):
     high: np.ndarray
 
 
-def positive_branch(anchor: np.ndarray, slope: np.ndarray, low, high) -> Branch:
+def positive_branch(anchor: np.ndarray, slope: np.ndarray, low: Any, high: Any) -> Branch:
     """The graphs of units where their inputs are at least 0: y in [low, high], kinks at -anchor."""
     offset = np.where(anchor >= 0, 0.0, (1 - slope) * anchor)
     return Branch(1.0, offset, np.maximum(low, -anchor), high)
 
 
-def negative_branch(anchor: np.ndarray, slope: np.ndarray, low, high) -> Branch:
+def negative_branch(anchor: np.ndarray, slope: np.ndarray, low: Any, high: Any) -> Branch:
     """The graphs where inputs are at most 0, which have these slopes."""
     offset = np.where(anchor >= 0, (slope - 1) * anchor, 0.0)
     return Branch(slope, offset, low, np.minimum(high, -anchor))
@@ -40,7 +40,7 @@ def bound_reach(branch: Branch) -> tuple[np.ndarray, np.ndarray]:
     return y, np.where(branch.low <= branch.high, t, 0.0)
 
 
-def minimize_on_branch(theta, branch: Branch) -> np.ndarray:
+def minimize_on_branch(theta: Any, branch: Branch) -> np.ndarray:
     """A lower bound of the minimum of -psi, theta = (g, e, al, be, de), infinite if it is empty."""
     g, e, al, be, de = theta
     s, o, low, high = branch
@@ -48,7 +48,7 @@ def minimize_on_branch(theta, branch: Branch) -> np.ndarray:
     gradient = -(g + e * s + be * o + de * s * o)
     constant = -(e * o + de * o * o / 2)
 
-    def evaluate(y):
+    def evaluate(y: Any) -> Any:
         return constant + gradient * y + curvature * y * y / 2
 
     convex = curvature > 0
