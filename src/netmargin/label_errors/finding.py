@@ -16,6 +16,7 @@ from ..nets.forward_faults import SAMPLES, require_no_faults
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import count_outputs, device_and_dtype, in_mode
 from ..nets.named_inputs import NamedInputs
+from ..nets.row_order import name_rows
 from ..training import fingerprint, read_sample_margins
 from .calibration import bound_share_wrong, draw_flips, score_labels
 from .epochs import add_early_margins
@@ -50,8 +51,8 @@ def label_errors(
     Parameters
     ----------
     data : tuple (X, y), or iterable of (x, y)
-        Samples X of shape (n, ...), floating, and labels y of shape (n,), whole numbers; row i of
-        the answer is sample i of the data set, also where a DataLoader shuffles it. Images have
+        Samples X of shape (n, ...), floating, and labels y of shape (n,): class numbers, text or
+        categories. Row i of the answer is sample i, also where a DataLoader shuffles. Images have
         shape (n, channels, height, width) or are vectors of square length; rows of other numbers
         may be embeddings of a pretrained net.
     model : nn.Module or None, default None
@@ -160,6 +161,7 @@ def label_errors(
         groups=torch.from_numpy(together.of),
         copies=together.describe(),
         untold=tuple(values[untold].tolist()),
+        index=name_rows(data),
     )
 
 

@@ -53,6 +53,8 @@ class LabelErrors(Record):
     untold : tuple of int
         Labels of the classes of which nothing can be told, as the samples hardly tell them from
         others: of none of their samples a label is called wrong, and they are last in the order.
+    index : tuple of int or str, or None
+        What the rows are called, where the samples came as a data frame: so are those of tables.
     """
 
     given: Tensor
@@ -67,6 +69,7 @@ class LabelErrors(Record):
     groups: Tensor | None = None
     copies: str = ""
     untold: tuple[int, ...] = ()
+    index: tuple[int | str, ...] | None = None
 
     _shown = ("n", "share", "at_most", "basis", "conflicts")
 
@@ -144,7 +147,7 @@ class LabelErrors(Record):
             "score": self.scores[order].numpy(),
             "wrong_if_apart": shares.numpy(),
         }
-        return pandas.DataFrame(columns).iloc[:top]
+        return pandas.DataFrame(columns, self.index and [self.index[n] for n in order]).iloc[:top]
 
     def _name(self, labels: Tensor):
         """Labels as tables show them: names where there are some."""
@@ -166,7 +169,8 @@ class LabelErrors(Record):
                 "label_quality": (1 - self.wrong).numpy(),
                 "given_label": self._name(self.given),
                 "predicted_label": self._name(predicted),
-            }
+            },
+            self.index,
         )
 
     def write_csv(self, path: str | Path) -> Path:
@@ -175,7 +179,7 @@ class LabelErrors(Record):
         Raises ArgumentError for what is no path, CheckpointError where it cannot be written.
         """
         file: Path = check_path("path", path)
-        write_atomically(file, self.frame().to_csv(index=False).encode())
+        write_atomically(file, self.frame().to_csv(index=self.index is not None).encode())
         return file
 
     def to_dict(self) -> dict:
@@ -186,7 +190,12 @@ class LabelErrors(Record):
     def _table(self) -> Table:
         """How many labels are wrong, and the worst ten."""
         rows = [
-            (str(row.sample), str(row.given), str(row.suggested), number(row.score))
+            (
+                str(row.Index if self.index else row.sample),
+                str(row.given),
+                str(row.suggested),
+                number(row.score),
+            )
             for row in self.frame(_SHOWN).itertuples()
         ]
         spread = "That holds where wrong labels are spread over the other classes at random."

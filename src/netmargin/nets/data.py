@@ -29,7 +29,12 @@ from .named_inputs import (
     simplify,
 )
 from .named_scores import name_scores
-from .row_order import in_order, require_same_order, warn_of_dropped_rows
+from .row_order import (
+    in_order,
+    require_paired_rows,
+    require_same_order,
+    warn_of_dropped_rows,
+)
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
 from .text_labels import encode_text_labels, find_class_names, read_text
 
@@ -101,6 +106,8 @@ def takes_data(function: Function) -> Function:
         except TypeError:  # which the call itself explains
             return given, named
         sets = [name for name in ("data", "heldout", "x") if name in bound.arguments]
+        for name in sets:
+            require_paired_rows(bound.arguments[name])
         before, given_names = [bound.arguments[s] for s in sets], bound.arguments.get("class_names")
         named_too = "class_names" in signature.parameters
         if given_names is None and named_too:

@@ -85,6 +85,28 @@ def require_same_order(data: Iterable, y: Tensor, read: Callable[[], list[Tensor
         )
 
 
+def require_paired_rows(data: Any) -> None:
+    """Raise DataError for a frame and labels whose indices name the same rows in another order."""
+    if not isinstance(data, (tuple, list)) or not all(hasattr(part, "iloc") for part in data):
+        return
+    if len(data) != 2 or len(data[0]) != len(data[1]) or data[0].index.equals(data[1].index):
+        return
+    X, y = (part.index for part in data)
+    if X.is_unique and y.is_unique and X.isin(y).all():
+        raise DataError(
+            "X and y have the same index in another order: sample by sample they are not of the"
+            " same rows. Give (X, y.loc[X.index])."
+        )
+
+
+def name_rows(data: Any) -> tuple[int | str, ...] | None:
+    """What the index of a frame calls its rows, in a pair; None where it counts them only."""
+    frame: Any = data[0] if isinstance(data, (tuple, list)) else None
+    if not hasattr(frame, "iloc") or (names := frame.index.tolist()) == list(range(len(names))):
+        return None
+    return tuple(name if isinstance(name, int) else str(name) for name in names)
+
+
 def warn_of_dropped_rows(data: Any, read: int) -> None:
     """Warn where a loader yields other rows than its data set has, as a collate_fn may."""
     if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset):
