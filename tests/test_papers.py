@@ -19,9 +19,9 @@ import torch
 
 import netmargin as nm
 from netmargin.cli import main
-from netmargin.papers import SCALES, Check, list_figures, reproduce
+from netmargin.papers import SCALES, list_figures, reproduce
 from netmargin.papers.gallery import runs
-from netmargin.papers.gallery.figure import figure
+from netmargin.papers.gallery.figure import Check, figure
 from netmargin.papers.gallery.page import write_gallery
 from netmargin.papers.gallery.reproduction import describe_status
 from netmargin.papers.gallery.runs import folder_of

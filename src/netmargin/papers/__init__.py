@@ -3,14 +3,7 @@ as an executable check.
 """
 
 from .contents import list_figures
-from .gallery.figure import SCALES, Check, Figure
+from .gallery.figure import SCALES
 from .gallery.reproduction import Reproduction, reproduce
 
-__all__ = [
-    "SCALES",
-    "Check",
-    "Figure",
-    "Reproduction",
-    "list_figures",
-    "reproduce",
-]
+__all__ = ["SCALES", "Reproduction", "list_figures", "reproduce"]

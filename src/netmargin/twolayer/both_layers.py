@@ -1,7 +1,4 @@
-"""Training both layers of wide two-layer nets by gradient ascent of the smooth margin.
-
-Many runs, of several widths and data sets, advance together in few tensor programs.
-"""
+"""Training both layers of wide two-layer nets by gradient ascent of the smooth margin."""
 
 import math
 import operator

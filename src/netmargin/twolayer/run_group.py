@@ -1,7 +1,4 @@
-"""Runs of similar size in one tensor program that steps them together.
-
-Neurons are padded to the widest run; a step is one of gradient ascent on the smooth margin.
-"""
+"""Runs of similar size in one tensor program of gradient ascent, padded to the widest run."""
 
 import math
 import warnings

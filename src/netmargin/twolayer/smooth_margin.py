@@ -1,7 +1,4 @@
-"""The smooth margin S(q) = -log mean_n l(q_n) that two-layer nets ascend.
-
-The losses l have an exponential tail.
-"""
+"""The smooth margin S(q) = -log mean_n l(q_n) that two-layer nets ascend, l with a tail of e^-q."""
 
 import torch
 from torch import Tensor

@@ -39,21 +39,7 @@ def list_seeds(settings: Settings) -> list[Row]:
 
 @dataclass(frozen=True)
 class Check:
-    """One sentence of the finding, with numbers, and whether it holds.
-
-    Parameters
-    ----------
-    sentence : str
-        The finding in words, with the numbers that were found.
-    holds : bool
-        Whether these numbers bear the finding out.
-
-    Examples
-    --------
-    >>> from netmargin.papers import Check
-    >>> Check("the margin rises from 0.1 to 0.2", 0.2 > 0.1).holds
-    True
-    """
+    """One sentence of the finding, with numbers, and whether they bear it out."""
 
     sentence: str
     holds: bool
@@ -65,63 +51,24 @@ class Check:
 class Figure:
     """A figure or table of a paper: how it is computed, drawn and checked.
 
-    Settings are flat, `dict[str, JSON value]`; a row holds the parameters and results of one run.
-
-    Parameters
-    ----------
-    finding : str
-        What a reader should see, without a period at the end.
-    scales : mapping from scale to settings
-        The settings at each of "smoke", "laptop" and "paper", such as `by_scale` makes, and at
-        scales of its own, in order of size.
-    minutes : mapping from scale to float
-        The computing time on two cores, estimated for "paper", measured for the others.
-    compute : function (run, settings) -> row
-        Computes one run, from its parameters and the settings. The results are JSON values;
-        `seconds` among them replaces the measured time, where a run goes on after a kill.
-    draw : function (settings, rows) -> matplotlib figure
-        Draws the rows of all runs.
-    check : function (settings, rows) -> list of `Check`
-        Says what the rows show of the finding.
-    differs : str
-        How the settings differ from the paper's and why; "" where they do not, the default.
-    runs : function (settings) -> list of rows
-        Lists the parameters of each run, such as by `cross`; `list_seeds` by default.
-    runs_of : str
-        The id whose folder keeps the runs, where several figures are drawn from the same ones, by
-        the same settings and `compute`. "" by default: its own.
-    needs : str
-        The id of a figure whose runs have to be there before its own; "" by default: none.
-    concerns : function (run, name of a setting) -> bool
-        Says whether a run depends on a setting; `compute` gets no others. By default it depends on
-        all of them.
-    with_folder : bool
-        Whether `compute` takes a third argument: the run's own folder, for checkpoints.
-    id, title : str
-        The paper and the module's name with hyphens, such as "lyu-li/fig1", and the title of the
-        paper's figure, from the module's docstring; `figure` sets both.
-
-    Examples
-    --------
-    >>> from netmargin.papers.gallery.figure import figure
-    >>> known = figure("wei-2019/fig1")
-    >>> known.runs(known.scales["smoke"])
-    [{'seed': 0}]
+    Settings are flat; a row holds the parameters and results of one run. Both have JSON values.
+    docs/extending.md makes a figure.
     """
 
-    finding: str
-    scales: Mapping[str, Settings]
-    minutes: Mapping[str, float]
-    compute: Callable[..., Row]
-    draw: Callable[[Settings, list[Row]], Any]
+    finding: str  # what a reader should see, without a period at the end
+    scales: Mapping[str, Settings]  # such as `by_scale` makes; those of its own in order of size
+    minutes: Mapping[str, float]  # by scale, on two cores; estimated for "paper"
+    compute: Callable[..., Row]  # of a run and the settings; `seconds` replace the measured ones
+    draw: Callable[[Settings, list[Row]], Any]  # a matplotlib figure
     check: Callable[[Settings, list[Row]], list[Check]]
-    differs: str = ""
-    runs: Callable[[Settings], list[Row]] = list_seeds
-    runs_of: str = ""
-    needs: str = ""
+    differs: str = ""  # how the settings differ from the paper's, and why
+    runs: Callable[[Settings], list[Row]] = list_seeds  # the parameters of each run
+    runs_of: str = ""  # the id whose folder keeps the runs, where figures of these settings share
+    needs: str = ""  # the id of a figure whose runs have to be there first
+    # Whether a run depends on a setting, by its name; `compute` gets no others.
     concerns: Callable[[Row, str], bool] = lambda run, setting: True
-    with_folder: bool = False
-    id: str = ""
+    with_folder: bool = False  # whether `compute` gets the run's own folder, too, for checkpoints
+    id: str = ""  # such as "lyu-li/fig1"; `figure` sets it, and the title
     title: str = ""
 
     __repr__ = short_repr

@@ -91,36 +91,7 @@ class Entry:
 class Claim:
     """A statement of a paper and the function that checks it.
 
-    The decorator `claim` makes one; users find them in `netmargin.theory.CLAIMS`.
-
-    Parameters
-    ----------
-    id : str
-        The paper and the claim, such as "lyu-li/euler".
-    statement : str
-        What holds, in one sentence without a period.
-    source : str
-        The paper and the theorem, with what was corrected.
-    hypotheses : str
-        The conditions under which instances are drawn.
-    tolerance : float
-        The largest violation that counts as holding.
-    because : str
-        The reason for the tolerance.
-    quick, full : int
-        The number of trials of a quick and of a full run.
-    check : function (trial, **constants) -> Finding
-        Examines the instances of a `Trial`. Its keywords are the constants of the statement: other
-        constants make another statement, which should fail. So one sees that the check can fail,
-        and how much room the constants have.
-    sharpen : mapping of str to float, or str
-        The constants that make the promises, each with 1 where larger ones promise more, and -1
-        where smaller ones do. A promise that stands in `room` of the findings is not named. Where
-        there is no promise, the reason: "identity", "trend".
-    ascent : int
-        How many mutations of the sharpest trials a full run examines, to find sharper ones.
-    refutations : list of (str, function () -> Finding)
-        The printed forms that are false, each evaluated at its counterexample; empty at first.
+    The decorator `claim` makes one (docs/extending.md); all are in `netmargin.theory.CLAIMS`.
 
     Examples
     --------
@@ -130,17 +101,22 @@ class Claim:
     (True, False)
     """
 
-    id: str
-    statement: str
-    source: str
-    hypotheses: str
-    tolerance: float
-    because: str
-    quick: int
-    full: int
+    id: str  # the paper and the claim, such as "lyu-li/euler"
+    statement: str  # what holds, in one sentence without a period
+    source: str  # the paper and the theorem, with what was corrected
+    hypotheses: str  # the conditions under which instances are drawn
+    tolerance: float  # the largest violation that counts as holding
+    because: str  # the reason for the tolerance
+    quick: int  # trials of a quick run
+    full: int  # trials of a full run
+    # Its keywords are the constants of the statement: other ones make another statement, which
+    # should fail. So one sees that the check can fail, and how much room the constants have.
     check: Callable[..., Finding]
+    # The constants that make the promises, with 1 where larger ones promise more, and -1 where
+    # smaller ones do; those in `room` of the findings are not named. Or why there is no promise.
     sharpen: Mapping[str, float] | str = ""
-    ascent: int = 50
+    ascent: int = 50  # mutations of the sharpest trials that a full run examines
+    # The printed forms that are false, each evaluated at its counterexample.
     refutations: list[tuple[str, Callable[[], Finding]]] = field(default_factory=list)
 
     def __repr__(self) -> str:
