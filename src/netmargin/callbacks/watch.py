@@ -1,7 +1,6 @@
 """A watch over a net in any training loop: its margins every so often, as rows of a history."""
 
 import copy
-import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -235,7 +234,10 @@ class Watch:
             how = {"batch_size": self._batch_size, "homogeneity": self._homogeneity}
             names = self._class_names
             report = measure(net, self._samples, loss=self._loss, class_names=names, **how)
-            row = {"epoch": _round_epoch(epoch), "step": int(step), **report.to_dict()}
+            # Up to the rounding of steps over their number.
+            near, epoch = round(epoch), round(float(epoch), 6)
+            epoch = near if epoch == near else epoch
+            row = {"epoch": epoch, "step": int(step), **report.to_dict()}
             if self._validation is not None:
                 held = measure(net, self._validation, loss=self._loss, heldout=True, **how)
                 row |= {f"heldout_{name}": getattr(held, name) for name in HELDOUT}
@@ -289,9 +291,3 @@ def _require_whole_data(data: Any) -> None:
             "The data are a DataLoader with a DistributedSampler, which gives each process a part"
             " of the samples. Pass one without it: the first process measures all of them."
         )
-
-
-def _round_epoch(epoch: float) -> float:
-    """An epoch as a whole number where it is one, up to the rounding of steps over their number."""
-    whole = round(epoch)
-    return whole if math.isclose(epoch, whole, abs_tol=1e-6) else round(float(epoch), 6)

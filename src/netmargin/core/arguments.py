@@ -35,8 +35,10 @@ def check_number(
     """Return a real number within its limits, of which NaN is none, as a float."""
     if optional and value is None:
         return None
-    number = _as_number(value)
-    if number is not None and (infinite or math.isfinite(number)):
+    number = _unwrap(value)
+    # Booleans are numbers to Python, and a flag in the place of a number is a slip.
+    real = isinstance(number, numbers.Real) and not isinstance(number, bool)
+    if real and (infinite or math.isfinite(number)):
         number = float(number)
         if above < number < below and at_least <= number <= at_most:
             return number
@@ -152,13 +154,6 @@ def _unwrap(value: Any) -> Any:
         return value.item()
     except (AttributeError, TypeError, ValueError, RuntimeError):
         return value
-
-
-def _as_number(value: Any) -> Any:
-    """The real number that is given, or None for anything else."""
-    number = _unwrap(value)
-    # Booleans are numbers to Python, and a flag in the place of a number is a slip.
-    return number if isinstance(number, numbers.Real) and not isinstance(number, bool) else None
 
 
 def _describe_limits(above: float, at_least: float, below: float, at_most: float) -> str:

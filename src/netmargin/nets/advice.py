@@ -11,66 +11,48 @@ from torch import Tensor, nn
 from ..core.memory import describe_shortage, is_of_memory
 from ..errors import DataError, ModelError, NetmarginError
 
-# Patterns of torch's and Python's messages, the more telling ones first; each with whom to blame
-# and what to do.
-_CAUSES: tuple[tuple[str, type[NetmarginError], str], ...] = (
-    (
-        r"indices.*scalar types|for embedding",
-        DataError,
-        "Embeddings take whole numbers: give the tokens as integers, X.long().",
+_FAULTS_OF_DATA = {
+    r"indices.*scalar types|for embedding": (
+        "Embeddings take whole numbers: give the tokens as integers, X.long()."
     ),
-    (
-        r"index out of range in self|index .* out of bounds",
-        DataError,
-        "A table lacks the entry: compare the largest input with num_embeddings.",
+    r"index out of range in self|index .* out of bounds": (
+        "A table lacks the entry: compare the largest input with num_embeddings."
     ),
-    (
-        r"numpy|doesn't have storage|\.tolist\(\)",
-        ModelError,
-        "Its forward leaves torch for numpy or Python numbers. Write it with torch alone.",
+}
+"""What to do, by patterns of torch's and Python's messages, looked for before ..."""
+_FAULTS_OF_MODELS = {
+    r"numpy|doesn't have storage|\.tolist\(\)": (
+        "Its forward leaves torch for numpy or Python numbers. Write it with torch alone."
     ),
-    (
-        r"derivative for .* is not implemented|inference tensor",
-        ModelError,
+    r"derivative for .* is not implemented|inference tensor": (
         "The scores carry no gradient in its inputs: take operations with a derivative, and leave"
-        " torch.inference_mode().",
+        " torch.inference_mode()."
     ),
-    (
-        r"missing \d+ required|takes \d+ positional|unexpected keyword|string indices"
-        r"|indices must be integers|only integers, slices|too many indices|not a mapping"
-        r"|new\(\): invalid data type 'str'",
-        ModelError,
+    r"missing \d+ required|takes \d+ positional|unexpected keyword|string indices"
+    r"|indices must be integers|only integers, slices|too many indices|not a mapping"
+    r"|new\(\): invalid data type 'str'": (
         "Its forward may expect a dict or several inputs; netmargin calls model(x) with one tensor."
         " Wrap it: class OneInput(torch.nn.Module), whose forward(self, x) calls the net with the"
-        ' others, or give all inputs by name, X = {"x": ..., "mask": ...}.',
+        ' others, or give all inputs by name, X = {"x": ..., "mask": ...}.'
     ),
-    (
-        r"got:? (float|double|c10::\w+|Half|BFloat16) (!=|and) (float|double|c10::\w+|Half)",
-        ModelError,
+    r"got:? (float|double|c10::\w+|Half|BFloat16) (!=|and) (float|double|c10::\w+|Half)": (
         "It mixes floating types. Convert all of it, model.float() or model.bfloat16(), or let its"
-        " forward cast in between.",
+        " forward cast in between."
     ),
-    (
-        r"same device|on cpu.*cuda|cuda.*cpu",
-        ModelError,
-        "Part of it is on another device: register tensors as buffers, and call model.to(device).",
+    r"same device|on cpu.*cuda|cuda.*cpu": (
+        "Part of it is on another device: register tensors as buffers, and call model.to(device)."
     ),
-    (
-        r"stateless API",
-        ModelError,
-        "A module inside is scripted or parallel. Put the Python module in its place.",
+    r"stateless API": (
+        "A module inside is scripted or parallel. Put the Python module in its place."
     ),
-    (
-        r"SyncBatchNorm expected",
-        ModelError,
-        "On a CPU call model.eval(), or put nn.BatchNorm1d or 2d in its place.",
+    r"SyncBatchNorm expected": (
+        "On a CPU call model.eval(), or put nn.BatchNorm1d or 2d in its place."
     ),
-    (
-        r"more than 1 value per channel",
-        ModelError,
-        "A normalization inside is in training mode. Call model.eval().",
+    r"more than 1 value per channel": (
+        "A normalization inside is in training mode. Call model.eval()."
     ),
-)
+}
+"""... these, the more telling ones first."""
 
 STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
@@ -102,9 +84,10 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
             return DataError(f"{said} The channels are last: give X.permute(0, 3, 1, 2).")
         if x.ndim == 3 and told[1] == "1":
             return DataError(f"{said} There is no axis of channels: give X[:, None].")
-    for pattern, blamed, advice in _CAUSES:
-        if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
-            return blamed(f"{said} {advice}")
+    for blamed, faults in ((DataError, _FAULTS_OF_DATA), (ModelError, _FAULTS_OF_MODELS)):
+        for pattern, advice in faults.items():
+            if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
+                return blamed(f"{said} {advice}")
     # Torch raises these for inputs of a wrong shape or dtype, by far the most frequent cause.
     if not isinstance(error, (RuntimeError, IndexError, TypeError, ValueError)):
         return ModelError(f"{said} Its own forward raised that: try model(x) on one batch.")

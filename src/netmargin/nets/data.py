@@ -194,25 +194,19 @@ def open_data(
 
 
 def batches(
-    data: Arrays | Iterable, batch_size: int, model: nn.Module, *, shuffle: bool = False
-) -> Iterator[tuple[Any, Tensor]]:
-    """Yield batches (x, y): x on the model's device, and of its type if floating, y as it is.
-
-    Both may be views of the caller's data. An iterable keeps its own batches and order.
-    """
-    size = check_count("batch_size", batch_size)
-    return batches_on(device_and_dtype(model), data, size, model, shuffle=shuffle)
-
-
-def batches_on(
-    place: tuple[torch.device, torch.dtype],
     data: Arrays | Iterable,
     batch_size: int,
     model: nn.Module,
     *,
     shuffle: bool = False,
+    place: tuple[torch.device, torch.dtype] | None = None,
 ) -> Iterator[tuple[Any, Tensor]]:
-    """The batches of `batches`, for a model whose device and type are known to be `place`."""
+    """Yield batches (x, y): x on the model's device, and of its type if floating, y as it is.
+
+    Both may be views of the caller's data. An iterable keeps its own batches and order. `place`,
+    the device and type, is looked up in the model where it is not known.
+    """
+    batch_size, place = check_count("batch_size", batch_size), place or device_and_dtype(model)
     if not isinstance(data, Arrays):
         for x, y in _read_batches(data):
             yield _move_to(simplify(model, x), *place), y

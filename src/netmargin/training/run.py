@@ -20,7 +20,7 @@ from ..losses import Loss
 from ..margins import make_report, measure, measure_margins
 from ..nets.arrays import Arrays
 from ..nets.counted_weights import require_trained_weights
-from ..nets.data import batches, batches_on
+from ..nets.data import batches
 from ..nets.forward_faults import find_faults
 from ..nets.labels import Labels
 from ..nets.model import device_and_dtype, in_mode, require_differentiable
@@ -213,7 +213,7 @@ class Run:
     def _batches(self, data: Any, size: int, *, shuffle: bool = False) -> Iterator:
         """Batches of inputs where the net is, and encoded labels; nothing is checked twice."""
         labels = Labels(self.outputs)
-        for x, y in batches_on(self.place, data, size, self.model, shuffle=shuffle):
+        for x, y in batches(data, size, self.model, shuffle=shuffle, place=self.place):
             yield x, y if isinstance(data, Arrays) else labels.encode(y)
 
     def _measure_by(self, work: Callable[[int], Found]) -> Found:

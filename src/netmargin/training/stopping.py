@@ -101,11 +101,8 @@ class LogLossBelow(StoppingRule):
 
     def reached(self, rows):
         """A sentence once the loss is below the level, else None."""
-        return (
-            f"log10-loss fell below {self.log10:g}"
-            if rows[-1]["log10_mean_loss"] < self.log10
-            else None
-        )
+        fell = rows[-1]["log10_mean_loss"] < self.log10
+        return f"log10-loss fell below {self.log10:g}" if fell else None
 
     def epochs_left(self, rows):
         """The epochs to the level if the log-loss goes on as over the last rows, or None."""
@@ -150,11 +147,8 @@ class MarginGrowthBelow(StoppingRule):
         if len(rows) <= self.epochs or rows[-1 - self.epochs]["normalized_margin"] <= 0:
             return None
         growth = rows[-1]["normalized_margin"] / rows[-1 - self.epochs]["normalized_margin"] - 1
-        return (
-            f"the normalized margin grew by {growth:.2%} in {self.epochs} epochs"
-            if growth < self.ratio
-            else None
-        )
+        grew = f"the normalized margin grew by {growth:.2%} in {self.epochs} epochs"
+        return grew if growth < self.ratio else None
 
 
 def rows_to(rows: list[dict], key: str, goal: float) -> float | None:
