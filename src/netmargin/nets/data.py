@@ -19,15 +19,7 @@ from .advice import STREAM_HINT, how_to_pair, why_no_data
 from .arrays import Arrays, check_batch, read_tensor
 from .labels import text_classes
 from .model import device_and_dtype
-from .named_inputs import (
-    LABELS,
-    NamedInputs,
-    find_label,
-    join_rows,
-    map_tensors,
-    pad_tokens,
-    simplify,
-)
+from .named_inputs import LABELS, NamedInputs, find_label, join_rows, map_tensors, simplify
 from .named_scores import name_scores
 from .row_order import (
     in_order,
@@ -227,7 +219,7 @@ def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
     parts = list(_read_batches(samples))
     configs = (getattr(part, "config", None) for part in (model.modules() if model else ()))
     fill = next(filter(None, (getattr(own, "pad_token_id", 0) for own in configs)), 0)
-    X = join_rows(pad_tokens([x for x, _ in parts], fill))
+    X = join_rows([x for x, _ in parts], fill)
     y = torch.cat([y for _, y in parts])
     warn_of_dropped_rows(samples, len(y))
     require_same_order(samples, y, lambda: [own for _, own in _read_batches(samples, once=True)])

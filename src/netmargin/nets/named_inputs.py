@@ -75,36 +75,23 @@ def tensors_of(x: Any) -> list[Tensor]:
     return pytree.tree_leaves(x)
 
 
-def join_rows(batches: Sequence[Any]) -> Any:
-    """The rows of several batches of one kind, in order. Raises DataError for unequal shapes."""
+def join_rows(batches: Sequence[Any], fill: int | None = None) -> Any:
+    """The rows of several batches of one kind, in order. Tokens beside an attention_mask, which
+    leaves out what is added, are padded by `fill` to one length; raises DataError for other shapes.
+    """
     if isinstance(batches[0], NamedInputs):
-        names = batches[0].parts
-        return NamedInputs({name: join_rows([x.parts[name] for x in batches]) for name in names})
+        parts = {name: [x.parts[name] for x in batches] for name in batches[0].parts}
+        masks = parts.get("attention_mask", ())
+        # Tokens that are padded on the left would be moved to other places by more on the right.
+        if not masks or not all(mask.ndim == 2 and mask[:, 0].all() for mask in masks):
+            fill = None
+        fills = {name: fill and fill * (name == "input_ids") for name in parts}
+        return NamedInputs({name: join_rows(own, fills[name]) for name, own in parts.items()})
+    if fill is not None and batches[0].ndim == 2:
+        rows = [row for x in batches for row in x]
+        return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=fill)
     require_one_shape("Batches hold inputs", {tuple(x.shape[1:]) for x in batches})
     return torch.cat(list(batches))
-
-
-def pad_tokens(batches: Sequence[Any], fill: int) -> Sequence[Any]:
-    """Batches of tokens as wide as the widest, where an attention_mask leaves out what is added."""
-    masks = [
-        x.parts["attention_mask"]
-        for x in batches
-        if isinstance(x, NamedInputs) and "attention_mask" in x.parts
-    ]
-    # Tokens that are padded on the left would be moved to other places by more on the right.
-    if len(masks) < len(batches) or not all(m.ndim == 2 and m[:, 0].all() for m in masks):
-        return batches
-    width = max(mask.shape[1] for mask in masks)
-
-    def widen(name: str, part: Tensor, shape: torch.Size) -> Tensor:
-        value = fill if name == "input_ids" else 0
-        more = (0, width - shape[1])
-        return nn.functional.pad(part, more, value=value) if part.shape == shape else part
-
-    return [
-        NamedInputs({name: widen(name, p, mask.shape) for name, p in x.parts.items()})
-        for x, mask in zip(batches, masks, strict=True)
-    ]
 
 
 def require_one_shape(holders: str, shapes: Collection[tuple[int, ...]]) -> None:
