@@ -12,6 +12,7 @@ from .printing import as_json, in_shell_words, say_written
 
 HELP = "How far inputs must move in L2 to be misclassified: certified and attacked radii of nets."
 EPILOG = inputs.RECIPE_LIST
+_NORMALIZED = ("normalized_margin", "layer_normalized_margin")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,16 +73,10 @@ def run(options: argparse.Namespace) -> None:
             progress=not options.quiet,
         )
         margins = measure(model, data).to_dict()
-        names = ("normalized_margin", "layer_normalized_margin")
-        normalized = {name: margins[name] for name in names}
+        normalized = {name: margins[name] for name in _NORMALIZED}
         results.append({"weights": weights} | normalized | reports[weights].to_dict())
         if not options.json:
-            # Those of a net that is wrong somewhere are negative, and say nothing.
-            told = [
-                f", {name} {value:.4g}" for name, value in normalized.items() if (value or 0) > 0
-            ]
-            said = in_shell_words(reports[weights].summary())
-            print(f"{weights}{''.join(told)}\n{said}", flush=True)
+            print(f"{weights}\n{in_shell_words(reports[weights].summary())}", flush=True)
         if reports[weights].status is Status.INTERRUPTED:  # meant for the nets to come, too
             break
     if options.out:

@@ -106,9 +106,9 @@ class ClassNames:
             self.names = None
         if self.names is not None and len(self.names) != classes:
             raise ArgumentError(
-                f"class_names has {len(self.names)} names, and the net {classes} classes. Give one"
-                " name for each, in the order of the class numbers; labels that are text need them"
-                " where they lack some of the classes."
+                f"There are {len(self.names)} names, and the net {classes} classes. Give one for"
+                " each as class_names, in the order of the class numbers: labels that are text lack"
+                " some where not all classes occur."
             )
 
 
