@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -187,7 +188,9 @@ def test_intervals_cover_what_they_say():
 @pytest.mark.nightly
 @pytest.mark.parametrize("tails", ["normal", "mirrored lognormal", "Student's t of 3 degrees"])
 def test_intervals_cover_what_they_say_in_heavy_tails(tails):
-    """Of 200 pairs of equal nets, and 200 that differ, 92 to 98% of the intervals hold the truth."""
+    """Of 200 pairs of equal nets, and 200 that differ, 92 to 98% of the intervals hold the truth:
+    all that summaries, comparisons and pages print, of one net's error and of differences.
+    """
 
     def draw(generator, n, apart):
         common = generator.normal(size=n)
@@ -198,8 +201,11 @@ def test_intervals_cover_what_they_say_in_heavy_tails(tails):
             normal /= np.sqrt(generator.chisquare(3, size=n) / 3)
         return normal + np.array([[1.0], [1.0 + apart]])
 
+    def as_distances(q):
+        return np.exp(np.minimum(q, 50))
+
     numbers, generator = (ERROR, Z, WEIGHTED_ERROR), np.random.default_rng(0)
-    held = dict.fromkeys(numbers, 0)
+    held = dict.fromkeys((*numbers, INPUT, "error of one net"), 0)
     for apart in (0.0, 0.3):
         truth = {}
         for number in numbers:
@@ -207,11 +213,17 @@ def test_intervals_cover_what_they_say_in_heavy_tails(tails):
             both = draw(np.random.default_rng(1), 2_000_000, apart)
             first, second = (of_means([part.mean() for part in terms(q)]) for q in both)
             truth[number] = first - second
+        first, second = np.quantile(as_distances(both), 0.25, axis=1)
         for _ in range(200):
             q = draw(generator, 200, apart)
             for number in numbers:
                 low, high = difference_intervals(number, list(q))[0, 1]
                 held[number] += low <= truth[number] <= high
+            low, high = difference_intervals(INPUT, list(as_distances(q)))[0, 1]
+            held[INPUT] += low <= first - second <= high
+            one = SimpleNamespace(q=torch.from_numpy(q[0]), n=200)
+            low, high = nm.MarginReport.error_interval.fget(one)
+            held["error of one net"] += low <= (both[0] <= 0).mean() <= high
     assert all(368 <= count <= 392 for count in held.values()), held
 
 
