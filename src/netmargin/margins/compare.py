@@ -22,13 +22,7 @@ from ..nets.seen_samples import describe_seen
 from ..nets.shared import digest_of
 from .comparison import Comparison, Difference, name_together
 from .input_margins import InputMargins, input_margins as measure_input_margins
-from .intervals import (
-    ERROR,
-    INPUT,
-    WEIGHTED_ERROR,
-    Z,
-    difference_intervals,
-)
+from .intervals import ERROR, INPUT, WEIGHTED_ERROR, Z, difference_intervals
 from .measurement import measure
 from .near_answers import Groups
 from .report import MarginReport
@@ -124,8 +118,7 @@ def compare(
     check_instance("layer", layer, str, "the name of a module", optional=True)
     if data is None and heldout is None:
         raise DataError("compare needs labelled data: nm.compare(models, heldout=(X, y)).")
-    data = None if data is None else _tell_passes(data)
-    heldout = None if heldout is None else _tell_passes(heldout)
+    data, heldout = map(_tell_passes, (data, heldout))
     if data is not None and heldout is not None:
         first = check_model(next(iter(named.values())))
         if seen := describe_seen(first, data, heldout):
@@ -209,10 +202,10 @@ class _SamePasses:
         self._digest = digest.digest()
 
 
-def _tell_passes(data: Data) -> Data:
+def _tell_passes(data: Data | None) -> Data | None:
     """The data; an iterable of batches watches over what each net gets."""
-    samples = open_data(data)
-    return data if isinstance(samples, Arrays) else _SamePasses(samples)
+    samples = None if data is None else open_data(data)
+    return data if samples is None or isinstance(samples, Arrays) else _SamePasses(samples)
 
 
 def _name_models(models: Mapping[str, nn.Module] | Sequence[nn.Module]) -> dict[str, nn.Module]:

@@ -110,12 +110,7 @@ class MarginReport(Record):
     take as long as a few hundred forward passes.
     """
 
-    _shown = (
-        "n",
-        "accuracy",
-        "q_min",
-        "log10_mean_loss",
-    )
+    _shown = ("n", "accuracy", "q_min", "log10_mean_loss")
 
     @property
     def n(self) -> int:
@@ -227,10 +222,6 @@ class MarginReport(Record):
 
     def near_support(self, share: float) -> int:
         """Return how many margins exceed the smallest by at most `share` of it."""
-        return self._count_near(share)
-
-    def _count_near(self, share: float) -> int:
-        """`near_support` without the guard of public methods, which takes as long."""
         return int(np.count_nonzero(self.q.numpy() <= self.q_min + share * abs(self.q_min)))
 
     def to_dict(self) -> dict:
@@ -245,7 +236,7 @@ class MarginReport(Record):
             | {"order": None if self.order is None else float(self.order)}
             | {f"{prefix}normalized_margin": value for prefix, (value, _) in found.items()}
             | {f"{prefix}smoothed_margin": smoothed for prefix, (_, smoothed) in found.items()}
-            | {"near_support": self._count_near(NEAR_SUPPORT)}
+            | {"near_support": self.near_support(NEAR_SUPPORT)}
         )
 
     def summary(self, *, full: bool = False) -> str:

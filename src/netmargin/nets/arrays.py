@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,8 +61,6 @@ def read_tensor(values, name: str) -> Tensor:
 
 def _shapes_of(values) -> set[tuple[int, ...]]:
     """The shapes of the samples in a list; nothing where they have none."""
-    import numpy as np
-
     try:
         return {tuple(np.shape(sample)) for sample in values}
     except (TypeError, ValueError):
@@ -70,8 +69,6 @@ def _shapes_of(values) -> set[tuple[int, ...]]:
 
 def _as_numpy(values, name: str):
     """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
-    import numpy as np
-
     array = require_numbers(np.ascontiguousarray(values), name)
     if array.dtype == object and array.ndim == 1:
         require_values(array, name)
@@ -93,12 +90,10 @@ def _as_numpy(values, name: str):
 
 def require_values(values, name: str) -> None:
     """Raise DataError where single samples have no value: None, or NaN among text."""
-    empty = [
-        n
-        for n, own in enumerate(values)
-        if own is None or (not isinstance(own, str) and str(own) in ("nan", "<NA>"))
-    ]
-    if empty:
+    import pandas  # late: it takes half a second to load
+
+    empty = np.flatnonzero(pandas.isna(values))
+    if len(empty):
         raise DataError(_describe_missing(name, values[empty[0]], len(empty), empty[0]))
 
 

@@ -21,12 +21,7 @@ from .labels import text_classes
 from .model import device_and_dtype
 from .named_inputs import LABELS, NamedInputs, find_label, join_rows, map_tensors, simplify
 from .named_scores import name_scores
-from .row_order import (
-    in_order,
-    require_paired_rows,
-    require_same_order,
-    warn_of_dropped_rows,
-)
+from .row_order import in_order, require_paired_rows, require_same_order, warn_of_dropped_rows
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
 from .text_labels import encode_text_labels, find_class_names, read_text
 
@@ -98,9 +93,9 @@ def takes_data(function: Function) -> Function:
         except TypeError:  # which the call itself explains
             return given, named
         sets = [name for name in ("data", "heldout", "x") if name in bound.arguments]
-        for name in sets:
-            require_paired_rows(bound.arguments[name])
         before, given_names = [bound.arguments[s] for s in sets], bound.arguments.get("class_names")
+        for data in before:
+            require_paired_rows(data)
         named_too = "class_names" in signature.parameters
         if given_names is None and named_too:
             given_names = next(filter(None, map(find_class_names, before)), None)

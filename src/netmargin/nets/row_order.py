@@ -19,6 +19,12 @@ from torch.utils.data import (
 from ..core.caller import warn_caller
 from ..errors import DataError
 
+_KEPT = (
+    *("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "prefetch_factor"),
+    *("multiprocessing_context", "persistent_workers", "generator"),
+)
+"""What a loader in order has of one that shuffles; the generator, which seeds its workers, too."""
+
 
 def in_order(data: Any) -> Any:
     """Data in the order of their data set, to the last sample, where a DataLoader shuffles."""
@@ -35,20 +41,8 @@ def in_order(data: Any) -> Any:
         sampler = list(sampler.indices)
     else:
         return data
-    return DataLoader(
-        data.dataset,
-        batch_size,
-        sampler=sampler,
-        num_workers=data.num_workers,
-        collate_fn=data.collate_fn,
-        pin_memory=data.pin_memory,
-        timeout=data.timeout,
-        worker_init_fn=data.worker_init_fn,
-        multiprocessing_context=data.multiprocessing_context,
-        generator=data.generator,  # of the seeds of workers, which a run saves and restores
-        prefetch_factor=data.prefetch_factor,
-        persistent_workers=data.persistent_workers,
-    )
+    same: dict[str, Any] = {name: getattr(data, name) for name in _KEPT}
+    return DataLoader(data.dataset, batch_size, sampler=sampler, **same)
 
 
 def require_order(data: Any) -> None:
