@@ -278,6 +278,11 @@ def test_what_cannot_be_watched_ends_the_run_before_it_begins(tmp_path, options,
         fit(make_module(), tmp_path, monitor, epochs=1)
 
 
+def test_what_no_watch_knows_is_refused_at_once():
+    with pytest.raises(TypeError, match="'validation'"):
+        nm.callbacks.LightningMarginMonitor(pictures(40), validation=pictures(20))
+
+
 def test_bad_rhythms():
     with pytest.raises(nm.ArgumentError, match='unit must be "epoch" or "step"'):
         nm.callbacks.LightningMarginMonitor(pictures(40), unit="batch")

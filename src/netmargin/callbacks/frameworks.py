@@ -1,6 +1,7 @@
 """Frameworks that may be installed or not, and what all their callbacks have in common."""
 
 import importlib
+import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -52,10 +53,13 @@ class MarginCallback(ABC):
         return self._watch
 
     def _set_up(
-        self, data: Any, folder: Any, every: Any, unit: Any, name: Any, **options: Any
+        self, data: Any, folder: Any, every: Any, unit: Any, name: Any, watched: dict[str, Any]
     ) -> None:
-        """Keep the arguments. Raises ArgumentError; the options are checked by the watch."""
-        self.data, self.folder, self._options = data, folder, options
+        """Keep the arguments. Raises ArgumentError; TypeError for options that no watch has, whose
+        values the watch checks.
+        """
+        inspect.signature(Watch).bind(None, data, **watched)
+        self.data, self.folder, self._options = data, folder, watched
         self.every = check_count("every", every)
         self.unit = check_choice("unit", unit, UNITS)
         self.name = check_instance("name", name, str, 'a word such as "margins"')

@@ -4,10 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from ..losses import Loss
-from ..nets.data import Choice, Data
+from ..nets.data import Data
 from .frameworks import MarginCallback, find_base, require_base
 
 _Callback: Any = find_base(("lightning.pytorch", "pytorch_lightning"), "Callback")
@@ -24,8 +21,6 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     ----------
     data : pair or iterable
         The samples to watch, as `Watch` takes them.
-    heldout : pair, iterable or None, default None
-        Validation data to watch beside them, as `Watch` takes them.
     every, unit : int and {"epoch", "step"}, default 1 and "epoch"
         Measure after every so many epochs, or steps of the optimizer.
     net : str or None, default None
@@ -36,8 +31,9 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         default.
     name : str, default "margins"
         What logged values begin with, as in "margins/normalized_margin". Two monitors need two.
-    loss, batch_size, record_margins, scores
-        As for `Watch`.
+    **watched
+        `heldout`, the validation data to watch beside them, `loss`, `batch_size`, `class_names`,
+        `record_margins` and `scores`, as for `Watch`.
 
     Attributes
     ----------
@@ -52,21 +48,15 @@ class LightningMarginMonitor(MarginCallback, _Callback):
         self,
         data: Data,
         *,
-        heldout: Data | None = None,
         every: int = 1,
         unit: str = "epoch",
         net: str | None = None,
         folder: str | Path | None = None,
         name: str = "margins",
-        loss: Loss | str | nn.Module | None = None,
-        batch_size: int = 200,
-        record_margins: bool = False,
-        scores: Choice | None = None,
+        **watched: Any,
     ) -> None:
         require_base(_Callback, "Lightning")
-        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
-        options["heldout"] = heldout
-        self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
+        self._set_up(data, folder, every, unit, name, watched)
         self.net = net
         self._saved: dict[str, Any] | None = None
         self._reached, self._batches = 0.0, 0

@@ -4,11 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from ..errors import ArgumentError
-from ..losses import Loss
-from ..nets.data import Choice, Data
+from ..nets.data import Data
 from ..nets.shared import is_first_process
 from ..training import History
 from ..training.checkpoint import HISTORY
@@ -31,12 +28,10 @@ class TransformersMarginCallback(MarginCallback, _Callback):
     data : pair, dict or iterable
         The samples to watch, as `Watch` takes them, such as a dict with `input_ids`,
         `attention_mask` and `labels`, or a DataLoader of such dicts.
-    heldout : pair, dict, iterable or None, default None
-        Validation data to watch beside them, such as the trainer's eval_dataset.
     folder : str, Path or None, default None
         Folder for history.jsonl and the final weights; `name` in the trainer's `output_dir` by
         default.
-    every, unit, name, loss, batch_size, record_margins, scores
+    every, unit, name, **watched
         As for `LightningMarginMonitor`, and so are the attribute `watch` and what is raised.
     """
 
@@ -45,15 +40,11 @@ class TransformersMarginCallback(MarginCallback, _Callback):
         trainer: Any,
         data: Data,
         *,
-        heldout: Data | None = None,
         every: int = 1,
         unit: str = "epoch",
         folder: str | Path | None = None,
         name: str = "margins",
-        loss: Loss | str | nn.Module | None = None,
-        batch_size: int = 200,
-        record_margins: bool = False,
-        scores: Choice | None = None,
+        **watched: Any,
     ) -> None:
         require_base(_Callback, "transformers")
         if not hasattr(trainer, "callback_handler"):
@@ -61,9 +52,7 @@ class TransformersMarginCallback(MarginCallback, _Callback):
                 f"trainer must be the transformers.Trainer; got {type(trainer).__name__}. Write"
                 " trainer.add_callback(TransformersMarginCallback(trainer, data))."
             )
-        options: dict[str, Any] = {"loss": loss, "batch_size": batch_size, "scores": scores}
-        options["heldout"] = heldout
-        self._set_up(data, folder, every, unit, name, record_margins=record_margins, **options)
+        self._set_up(data, folder, every, unit, name, watched)
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
