@@ -20,24 +20,12 @@ LOOSE = 10.0
 
 @dataclass(frozen=True)
 class Slack:
-    """The largest factor by which a promise can be stronger and still hold on every instance.
+    """The largest factor by which a promise can be stronger and still hold on every instance."""
 
-    Attributes
-    ----------
-    promise : str
-        The constant of the check that is moved, or a name in `Finding.room`.
-    factor : float
-        From 1, where some instance attains the promise to 1%, to 1e12.
-    sharpest : Trial
-        The trial that leaves no more; the first one where all leave 1e12.
-    searched : str
-        How many trials were examined, and how many mutations of the sharpest ones.
-    """
-
-    promise: str
-    factor: float
-    sharpest: Trial
-    searched: str
+    promise: str  # the constant of the check that is moved, or a name in `Finding.room`
+    factor: float  # from 1, where some instance attains the promise to 1%, to 1e12
+    sharpest: Trial  # the trial that leaves no more; the first one where all leave 1e12
+    searched: str  # how many trials were examined, and how many mutations of the sharpest ones
 
     __repr__ = short_repr
 

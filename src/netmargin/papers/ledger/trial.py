@@ -37,15 +37,6 @@ class Trial:
     The same number and seed draw the same instances. Instances grow with the number, so that the
     first one that violates a claim is small.
 
-    Parameters
-    ----------
-    number : int, at least 0
-        The number of the trial.
-    seed : int, default 0
-        Seed of all trials.
-    lineage : tuple of int, at least 1
-        Mutations, one after the other: each draws a share of all random numbers anew.
-
     Examples
     --------
     >>> from netmargin.theory import Trial
@@ -53,9 +44,9 @@ class Trial:
     True
     """
 
-    number: int
-    seed: int = 0
-    lineage: tuple[int, ...] = ()
+    number: int  # from 0
+    seed: int = 0  # of all trials
+    lineage: tuple[int, ...] = ()  # mutations, each of which draws a share of all numbers anew
 
     @property
     def random(self) -> np.random.Generator:
@@ -79,19 +70,6 @@ class Trial:
 class Finding:
     """The violations that one trial of a claim found.
 
-    Parameters
-    ----------
-    violations : ndarray, shape (instances,)
-        How far the statement is from holding at each instance, in the units of the claim's
-        tolerance; at most 0 where it holds with room to spare.
-    setting : str
-        The instances in words.
-    measured : str
-        Numbers that a reader wants to see, such as a fitted rate; "" by default.
-    room : mapping of str to float
-        By promise, the factor by which it could be stronger at all instances: what was found over
-        what is promised, where that needs no search.
-
     Examples
     --------
     >>> import torch
@@ -101,9 +79,11 @@ class Finding:
     np.True_
     """
 
+    # How far the statement is from holding at each instance, in the units of the claim's tolerance.
     violations: np.ndarray
-    setting: str
-    measured: str = ""
+    setting: str  # the instances in words
+    measured: str = ""  # numbers that a reader wants to see, such as a fitted rate
+    # By promise, the factor by which it could be stronger at all instances, where no search tells.
     room: Mapping[str, float] = field(default_factory=dict)
 
     __repr__ = short_repr
