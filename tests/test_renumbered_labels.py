@@ -42,5 +42,9 @@ def test_reports_and_pages_say_it_within_one_screen(tmp_path):
     said = nm.measure(net, shifted, input_margins=True, heldout=True).summary()
     assert "with label - 1, 0 of 32 are wrong" in " ".join(said.split())
     assert len(said.splitlines()) <= 12
+    words = [("no", "yes", "maybe", "often", "never")[c] for c in y]  # not in the alphabet's order
+    with pytest.warns(UserWarning, match="The labels are text"):
+        said = " ".join(nm.measure(net, (X, words)).summary().split())
+    assert "with maybe as 2, never as 4, no as 0, yes as 1, 0 of 40 are wrong" in said
     page = nm.page(net, None, shifted, out=tmp_path / "page.html")
     assert "with label - 1, 0 of 32 are wrong" in page.path.read_text()

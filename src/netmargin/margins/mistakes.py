@@ -51,7 +51,7 @@ def find_renumbering(labels: Tensor, answers: Tensor, name: Callable[[int], str]
         return ""
     moved = {c: int(best[c]) for c in labels.unique().tolist() if best[c] != c}
     steps = {new - old for old, new in moved.items()}
-    pairs = [f"{name(old)} as {name(new)}" for old, new in moved.items()]
+    pairs = [f"{name(old)} as {new}" for old, new in moved.items()]
     how = ", ".join(pairs[:4]) + ", ..." * (len(pairs) > 4)
     if len(steps) == 1 and len(moved) > 1:
         step = steps.pop()
