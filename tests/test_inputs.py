@@ -437,6 +437,11 @@ def test_text_is_read_alike_by_every_function():
             call((X[few], y[few])), call((X[few], y[few]))
         )  # numbers may lack some
     assert nm.analyse(net, (X, text)).order == 1
+    for same in (pd.DataFrame({"cat": text}), pd.Series(text, dtype="string"), text.astype(object)):
+        assert np.array_equal(calls["measure"]((X, same)), calls["measure"]((X, y)))
+    assert np.array_equal(calls["measure"]((X, y.numpy().astype(object))), calls["measure"]((X, y)))
+    digits = [str(n % 12) for n in range(30)]  # "10" comes after "9"
+    assert nm.measure(nn.Linear(4, 12), (X, digits)).labels.tolist() == [n % 12 for n in range(30)]
     assert nm.label_errors(rows).class_names == ("cat", "dog", "hare")
 
 

@@ -70,13 +70,15 @@ def _shapes_of(values) -> set[tuple[int, ...]]:
 def _as_numpy(values, name: str):
     """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
     array = require_numbers(np.ascontiguousarray(values), name)
-    if array.dtype == object and array.ndim == 1:
-        require_values(array, name)
-    # Frames and series of pandas: columns of mixed types, of its own types and with gaps are
-    # objects to numpy.
-    if array.dtype != object or not hasattr(values, "to_numpy"):
+    if array.dtype != object:
         # Torch warns of arrays that must not be written to, as those of pandas are.
         return array if array.flags.writeable else array.copy()
+    if array.ndim == 1:
+        require_values(array, name)
+    if not hasattr(values, "to_numpy"):
+        return array.astype(np.float64)
+    # Frames and series of pandas: columns of mixed types, of its own types and with gaps are
+    # objects to numpy.
     try:
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):

@@ -28,7 +28,8 @@ def encode_text_labels(
     if names is None:
         orders = [order for _, order in texts.values() if order is not None]
         kinds = {label for labels, _ in texts.values() for label in labels}
-        names = orders[0] if orders and kinds <= set(orders[0]) else sorted(kinds)
+        number = int if all(kind.isdecimal() for kind in kinds) else None  # 10 comes after 9
+        names = orders[0] if orders and kinds <= set(orders[0]) else sorted(kinds, key=number)
         if len(names) < 2:
             raise DataError(
                 f"All labels are {names[0]!r}. Give the names of all classes, in the order of the"
@@ -90,13 +91,14 @@ def _tensor(numbers: list[int]) -> torch.Tensor:
 
 def read_text(y: Any) -> tuple[list[str], list[str] | None] | None:
     """Labels that are text, and the order of their categories if they have one; else None."""
-    if isinstance(y, torch.Tensor) or not hasattr(y, "__len__") or isinstance(y, (str, Mapping)):
+    if isinstance(y, (list, tuple)):
+        if not any(isinstance(label, str) for label in (*y[:1], *y[-1:])):
+            return None
+    elif isinstance(y, torch.Tensor) or not getattr(y, "ndim", 0):
         return None
-    categories = getattr(getattr(y, "cat", y), "categories", None)  # of a series, or a Categorical
-    if categories is None and not (
-        hasattr(y, "dtype") or (len(y) and any(isinstance(label, str) for label in (y[0], y[-1])))
-    ):
-        return None
+    # Of a series, or a Categorical; a frame may have a column of such a name.
+    held = getattr(y, "cat", y) if getattr(y, "ndim", 1) == 1 else None
+    categories = getattr(held, "categories", None)
     values = np.asarray(y).reshape(-1)
     text = values.dtype.kind in "US" or (
         values.dtype == object and any(isinstance(label, str) for label in values)
