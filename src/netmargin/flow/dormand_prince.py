@@ -4,8 +4,9 @@ Our own rather than scipy's, because events change the field within a step, time
 logarithm, and velocities carry more than their direction.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,23 +55,18 @@ class Step:
 
     def inside(self, share: float) -> Tensor:
         """The solution at a share of the step, accurate to order 4."""
-        moved = sum(
-            w * stage.direction
-            for w, stage in zip(self.weights(share), self.stages, strict=True)
-            if w
-        )
-        return self.y + self.h * moved
+        return self.y + self.h * _combine(self.weights(share), self.stages)
 
 
 def step(field: Callable, y: Tensor, first, h: float) -> Step:
     """Take one step of length h; `first` is field(y)."""
     stages = [first]
     for row in _STAGES:
-        moved = sum(a * stage.direction for a, stage in zip(row, stages, strict=True) if a)
-        stages.append(field(y + h * moved))
-    difference = sum(
-        (w - v) * s.direction
-        for w, v, s in zip(WEIGHTS, LOWER_WEIGHTS, stages, strict=True)
-        if w != v
-    )
+        stages.append(field(y + h * _combine(row, stages)))
+    difference = _combine([w - v for w, v in zip(WEIGHTS, LOWER_WEIGHTS, strict=True)], stages)
     return Step(y, h, stages, h * torch.linalg.vector_norm(difference).item())
+
+
+def _combine(weights: Sequence[float], stages: list) -> Any:
+    """The sum of the velocities of stages with these weights."""
+    return sum(w * stage.direction for w, stage in zip(weights, stages, strict=True) if w)

@@ -119,11 +119,8 @@ class _FlowField:
     def __init__(
         self, data: SolverData, start: ReLUMeasure | FeatureMeasure, loss: Loss, most: int
     ):
-        self._Z, self._labels, self._loss, self._left = (
-            *map(as_tensor, (data.Z, data.y)),
-            loss,
-            most,
-        )
+        self._Z, self._labels = map(as_tensor, (data.Z, data.y))
+        self._loss, self._left = loss, most
         self._measure, (self._feature, self._atoms) = start, find_moving(start)
 
     def start(self) -> np.ndarray:
