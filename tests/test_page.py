@@ -35,6 +35,7 @@ from tests.page_fixture import (
     facts_of,
     flipped_digits,
     full_page,
+    labels_page,
     plain_page,
     table_page,
 )
@@ -120,7 +121,7 @@ def test_the_overview_counts_what_a_plain_loop_counts():
     assert (error.value, error.certainty) == (f"{100 * (1 - right / 200):.1f}", "Measured")
     wrong = int((predict(net, data[0]) != data[1]).sum())
     assert error.text.endswith(f" Training: {wrong} of 400 wrong.")
-    assert page.overview.next_step.startswith(f"look at the {200 - right} wrong images")
+    assert page.overview.next_step[0].startswith(f"look at the {200 - right} wrong images")
     first = np.quantile(d, 0.25)
     assert (quarter.title, quarter.value) == ("Nearest quarter", f"{first:.2f}")
     assert quarter.certainty == "Estimated"
@@ -489,6 +490,18 @@ def test_wrong_labels_are_those_of_their_record():
     assert "s" not in read_block(page)["splits"]["heldout"]["columns"]
     link = next(link for link in page.links if link.id == "labels")
     assert link.verdict == f"at most {found.count_at_most} wrong"
+
+
+def test_the_next_step_is_the_one_that_what_is_known_leads_to():
+    net, (data, heldout) = digits_net()[0], digits_data()
+    shifted = make_page(facts_of(net, (data[0], (data[1] + 1) % 10)))  # labels are one too large
+    assert "numbered otherwise than the outputs: with 0 as 9" in shifted.overview.next_step[0]
+    assert shifted.overview.next_step[1] == ""
+    assert full_page().overview.next_step[1] == "wrong"
+    assert labels_page().overview.next_step[1] == "labels"
+    assert "held-out data" in plain_page().overview.next_step[0]  # all training samples are right
+    right = (heldout[0], predict(net, heldout[0]))
+    assert "compare nets" in make_page(facts_of(net, data, right)).overview.next_step[0]
 
 
 def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():

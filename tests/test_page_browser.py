@@ -200,6 +200,12 @@ def test_the_next_step_shows_the_wrong_ones(full):
     assert read_count(full) == sum(y != p for y, p in zip(columns["y"], columns["p"], strict=True))
 
 
+def test_the_next_step_of_an_audit_goes_to_its_labels(browser, files):
+    with open_page(browser, files["labels"]) as tab:
+        tab.get_by_role("link", name="Show them").click()
+        tab.wait_for_function("document.getElementById('labels').getBoundingClientRect().y < 300")
+
+
 def test_samples_on_which_nets_disagree_say_what_the_other_one_answers(full):
     full.get_by_role("button", name="give different answers").click()
     others = [answer for answer in columns_of()["o"] if answer is not None]

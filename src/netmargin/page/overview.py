@@ -47,7 +47,6 @@ def write_overview(facts: Facts) -> Overview:
         certainty=certainty,
         reading=_explain_distance(facts, split),
         next_step=_choose_next_step(facts, split),
-        wrong=bool(split.wrong.any()),
         scale=scale,
         tiles=_make_tiles(facts),
         captions={
@@ -106,21 +105,23 @@ def _explain_distance(facts: Facts, split: Measured) -> str:
     )
 
 
-def _choose_next_step(facts: Facts, split: Measured) -> str:
-    """What to look at, or to do, after the first screen."""
+def _choose_next_step(facts: Facts, split: Measured) -> tuple[str, str]:
+    """What to look at, or to do, after the first screen; and what leads there: "labels", "wrong"
+    or "".
+    """
     wrong = int(split.wrong.sum())
     if facts.label_errors is not None and facts.label_errors.count:
-        return "look at the labels that are probably wrong, below."
+        return "look at the labels that are probably wrong.", "labels"
     if renumbered := find_renumbering(split.labels, split.answers, facts.names.of):
-        return f"{renumbered}."
+        return f"{renumbered}.", ""
     if wrong > split.n / 2:
-        return "make sure that labels and outputs number the classes alike: most samples are wrong."
+        return "most are wrong: make sure that labels and outputs number the classes alike.", ""
     if wrong:
         these = f"the {plural(wrong, f'wrong {facts.noun}')}, most wrong first"
-        return f"look at {these}: mislabelled ones are often among them."
+        return f"look at {these}: mislabelled ones are often among them.", "wrong"
     if facts.heldout is None:
-        return "give held-out data too: nm.page(model, data, heldout)."
-    return "compare it with another net: nm.page({'one': model, 'other': other}, data, heldout)."
+        return "give held-out data too: nm.page(model, data, heldout).", ""
+    return "compare nets: nm.page({'one': model, 'other': other}, data, heldout).", ""
 
 
 def _median_to_other_class(facts: Facts, split: Measured) -> float:

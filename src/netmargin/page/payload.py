@@ -115,8 +115,7 @@ class Overview:
     lead: str
     certainty: Certainty | None
     reading: str
-    next_step: str
-    wrong: bool
+    next_step: tuple[str, str]
     scale: str
     tiles: tuple[Tile, ...]
     captions: dict[str, str]
