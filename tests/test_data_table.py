@@ -108,7 +108,7 @@ class Callback(MarginCallback):
     """One of no framework, which measures once."""
 
     def __init__(self, data, folder):
-        self._set_up(data, folder, 1, "epoch", "margins")
+        self._set_up(data, folder, 1, "epoch", "margins", {})
 
     def _log(self, values, step):
         self.values = values
