@@ -55,9 +55,7 @@ class MarginCallback(ABC):
     def _set_up(
         self, data: Any, folder: Any, every: Any, unit: Any, name: Any, watched: dict[str, Any]
     ) -> None:
-        """Keep the arguments. Raises ArgumentError; TypeError for options that no watch has, whose
-        values the watch checks.
-        """
+        """Keep the arguments. Raises ArgumentError, and TypeError for options that no watch has."""
         inspect.signature(Watch).bind(None, data, **watched)
         self.data, self.folder, self._options = data, folder, watched
         self.every = check_count("every", every)

@@ -57,11 +57,9 @@ exit codes: 0 done, 1 the work failed (it says why), 2 wrong usage, 130 interrup
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says what was meant by a word that it does not know; `stray` says what a word
-    too many may be.
-    """
+    """A parser that says what was meant by a word that it does not know."""
 
-    stray = ""
+    stray = ""  # what is said of a word too many
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
         """Parse all words, or exit with the usage of the verb that was named."""
