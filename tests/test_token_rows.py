@@ -64,6 +64,9 @@ def test_batches_of_several_widths_are_padded_where_a_mask_leaves_that_out(tmp_p
     streamed, whole = nm.measure(net, loader), nm.measure(net, as_arrays(loader, net))
     assert torch.allclose(streamed.q, whole.q, atol=1e-6)
     assert nm.page(net, loader, out=tmp_path / "page.html").bytes > 1000
+    widths = [(torch.rand(4, width), torch.arange(4) % 2) for width in (3, 5)]
+    with pytest.raises(nm.DataError, match="different shapes"):  # numbers are not padded
+        nm.label_errors(widths)
     # Tokens padded on the left would stand at other places: the tokenizer is to pad them alike.
     loader = DataLoader(rows, 4, collate_fn=lambda some: pad(some, left=True))
     with pytest.raises(nm.DataError, match='padding="max_length"'):

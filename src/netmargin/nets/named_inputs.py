@@ -86,12 +86,17 @@ def join_rows(batches: Sequence[Any], fill: int | None = None) -> Any:
         if not masks or not all(mask.ndim == 2 and mask[:, 0].all() for mask in masks):
             fill = None
         fills = {name: fill and fill * (name == "input_ids") for name in parts}
-        return NamedInputs({name: join_rows(own, fills[name]) for name, own in parts.items()})
-    if fill is not None and batches[0].ndim == 2:
-        rows = [row for x in batches for row in x]
+        return NamedInputs({name: _join(own, fills[name]) for name, own in parts.items()})
+    return _join(batches, None)
+
+
+def _join(parts: Sequence[Tensor], fill: int | None) -> Tensor:
+    """The rows of tensors, those of two dimensions padded by `fill` unless it is None."""
+    if fill is not None and parts[0].ndim == 2:
+        rows = [row for part in parts for row in part]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=fill)
-    require_one_shape("Batches hold inputs", {tuple(x.shape[1:]) for x in batches})
-    return torch.cat(list(batches))
+    require_one_shape("Batches hold inputs", {tuple(part.shape[1:]) for part in parts})
+    return torch.cat(list(parts))
 
 
 def require_one_shape(holders: str, shapes: Collection[tuple[int, ...]]) -> None:
