@@ -119,16 +119,13 @@ def why_no_data(data: Any) -> str:
 
 
 def how_to_pair(batch: Any) -> str:
-    """A description of a batch that is no pair, and a wrapper of its loader that makes pairs."""
+    """A description of a batch that is no pair, and what makes pairs of it."""
     kind = type(batch).__name__
     if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         return f"{kind}. {STREAM_HINT}"
     return (
-        f"{kind} of {len(batch)}. Wrap the loader, and give Pairs(loader):\n"
-        "  class Pairs:\n"
-        "      def __init__(self, loader): self.loader = loader\n"
-        "      def __iter__(self): return ((b[0], b[1]) for b in self.loader)\n"
-        "      def __len__(self): return len(self.loader)"
+        f"{kind} of {len(batch)}. Give pairs, [(b[0], b[1]) for b in loader], or a loader whose"
+        " collate_fn returns two."
     )
 
 
