@@ -556,6 +556,11 @@ def test_missing_labels_are_said_and_never_a_class(mark):
                 call(data)
 
 
+def test_classes_156_and_255_of_one_byte_are_no_missing_labels():
+    y = torch.tensor([0, 156, 255], dtype=torch.uint8)
+    assert nm.measure(nn.Linear(4, 256), (torch.randn(3, 4), y)).labels.tolist() == [0, 156, 255]
+
+
 def test_classes_that_only_one_of_two_sets_has():
     """Numbers are those of each set alone, and text is numbered over both."""
     net, other, X = nn.Linear(4, 3), nn.Linear(4, 3), torch.randn(12, 4)

@@ -120,7 +120,8 @@ def check_batch(X: Any, y: Tensor, where: str) -> None:
         )
     # As torch marks them, and scikit-learn: -1 is no sign beside classes from 2 on.
     marks = y.min() >= -1 and y.max() > 1
-    missing = y.isnan() | (y == -100) | ((y == -1) & marks)
+    # Bytes have no -100: torch takes it for 156.
+    missing = y.isnan() | ((y < 0) & ((y == -100) | ((y == -1) & marks)))
     if missing.any():
         first = int(missing.reshape(-1).nonzero()[0])
         mark = f"{y.reshape(-1)[first].item():g}"

@@ -214,7 +214,7 @@ def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
     parts = list(_read_batches(samples))
     configs = (getattr(part, "config", None) for part in (model.modules() if model else ()))
     fill = next(filter(None, (getattr(own, "pad_token_id", 0) for own in configs)), 0)
-    X = join_rows([x for x, _ in parts], fill)
+    X = join_rows([x for x, _ in parts], fill if isinstance(parts[0][0], NamedInputs) else None)
     y = torch.cat([y for _, y in parts])
     warn_of_dropped_rows(samples, len(y))
     require_same_order(samples, y, lambda: [own for _, own in _read_batches(samples, once=True)])
