@@ -85,14 +85,16 @@ def join_rows(batches: Sequence[Any], fill: int | None = None) -> Any:
         # Tokens that are padded on the left would be moved to other places by more on the right.
         if not masks or not all(mask.ndim == 2 and mask[:, 0].all() for mask in masks):
             fill = None
-        fills = {name: fill and fill * (name == "input_ids") for name in parts}
-        return NamedInputs({name: _join(own, fills[name]) for name, own in parts.items()})
+        shapes = [mask.shape for mask in masks]
+        alike = {name for name, own in parts.items() if [part.shape for part in own] == shapes}
+        fills = {name: fill and fill * (name == "input_ids") for name in alike}
+        return NamedInputs({name: _join(own, fills.get(name)) for name, own in parts.items()})
     return _join(batches, None)
 
 
 def _join(parts: Sequence[Tensor], fill: int | None) -> Tensor:
-    """The rows of tensors, those of two dimensions padded by `fill` unless it is None."""
-    if fill is not None and parts[0].ndim == 2:
+    """The rows of tensors, padded by `fill` to the longest unless it is None."""
+    if fill is not None:
         rows = [row for part in parts for row in part]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=fill)
     require_one_shape("Batches hold inputs", {tuple(part.shape[1:]) for part in parts})
