@@ -1,5 +1,7 @@
 """What all max-margin classifiers share: the face of scikit-learn."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -23,7 +25,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     only problem, or one per class), support_ (the samples with dual weight in any problem).
     """
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Solve the problems of samples X (n, d) with labels y (n,) of at least two classes.
 
         `sample_weight` (n,) are factors >= 0 of C; a hard margin leaves out samples of weight 0. It
@@ -57,7 +59,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 f"All labels{' of samples with weight' * (len(classes) > 1)} are"
                 f" {found.tolist()[0]!r}: a classifier needs samples of more than one class."
             )
-        before = vars(self).pop("solutions_", None)  # not those of these data
+        before = self.__dict__.pop("solutions_", None)  # not those of these data
         self.classes_ = classes
         caps = None if cost is None else cost * weights
         solutions = self._solve(X, index, caps, tol, deadline, before)
@@ -106,25 +108,27 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                     ConvergenceWarning,
                 )
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores of X (N, d): (N,) for two classes, positive for classes_[1], (N, C) for more."""
         check_is_fitted(self, "solutions_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = self._compute_scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Labels (N,) of inputs X (N, d): those of the largest score."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
 
-    def _solve(self, X, index, caps, tol, deadline, before) -> list:
+    def _solve(
+        self, X: Any, index: Any, caps: Any, tol: Any, deadline: Any, before: Any
+    ) -> list[Any]:
         """Solve the problems of classes `index` (n,) with costs `caps` (n,) of a unit of loss, hard
         for None; `before` are the solutions of the last fit.
         """
         raise NotImplementedError
 
-    def _read_gap(self, solution) -> float:
+    def _read_gap(self, solution: Any) -> float:
         """The gap that `tol` is about."""
         return solution.gap
 
@@ -137,6 +141,6 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
 
-def one_or_all(values: list[float]):
+def one_or_all(values: list[float]) -> Any:
     """The only number, or an array of several."""
     return np.float64(values[0]) if len(values) == 1 else np.array(values)

@@ -1,6 +1,7 @@
 """Classifiers of the largest margin in the space of a kernel of ReLU nets."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_memory
@@ -70,15 +71,15 @@ class ReLUKernelClassifier(MaxMarginClassifier):
     def __init__(
         self,
         *,
-        C=1.0,
-        bias=True,
-        class_weight=None,
-        tol=1e-3,
-        time_limit=None,
-        warm_start=False,
-        memory=None,
-        n_jobs=None,
-    ):
+        C: Any = 1.0,
+        bias: Any = True,
+        class_weight: Any = None,
+        tol: Any = 1e-3,
+        time_limit: Any = None,
+        warm_start: Any = False,
+        memory: Any = None,
+        n_jobs: Any = None,
+    ) -> None:
         self.C = C
         self.bias = bias
         self.class_weight = class_weight
@@ -88,7 +89,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def _solve(self, X, index, caps, tol, deadline, before):
+    def _solve(self, X: Any, index: Any, caps: Any, tol: Any, deadline: Any, before: Any) -> Any:
         check_flag("warm_start", self.warm_start)
         positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         labels = np.column_stack([np.where(index == k, 1.0, -1.0) for k in positive])
@@ -101,7 +102,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         if caps is None:
             solutions = self._solve_hard(matrix, X, labels, tol, options)
         else:
-            problems = [SoftMargin(matrix, y, caps, tol) for y in labels.T]
+            problems: list[Any] = [SoftMargin(matrix, y, caps, tol) for y in labels.T]
             solutions = solve_kernel(problems, **options)
         self._caps = caps
         coefficients = np.column_stack([s.coefficients for s in solutions])
@@ -110,7 +111,12 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         return solutions
 
     def _solve_hard(
-        self, matrix: KernelMatrix, X: np.ndarray, labels: np.ndarray, tol: float, options: dict
+        self,
+        matrix: KernelMatrix,
+        X: np.ndarray,
+        labels: np.ndarray,
+        tol: float,
+        options: dict[str, Any],
     ) -> list[KernelSolution]:
         """The hard margins, with a note on samples that contradict each other."""
         Z = np.hstack([X, np.ones((len(X), 1))]) if self.bias else X
@@ -127,7 +133,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         return [explain(s, r, "") for s, r in zip(solutions, reasons, strict=True)]
 
     def _find_starts(
-        self, labels: np.ndarray, caps: np.ndarray | None, before: list | None
+        self, labels: np.ndarray, caps: np.ndarray | None, before: list[Any] | None
     ) -> np.ndarray | None:
         """Weights (n, k) of the last fit, those at its C moved to the new one; None without one."""
         shape = (len(before[0].dual), len(before)) if before else ()
@@ -165,7 +171,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         self._mean_size = float(matrix.diagonal.mean()) * matrix.scale
         return matrix
 
-    def _compute_scores(self, X):
+    def _compute_scores(self, X: Any) -> Any:
         return self._multiply(X, self.support_vectors_, self.dual_coef_)
 
     def _multiply(self, A: np.ndarray, B: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -177,10 +183,10 @@ class ReLUKernelClassifier(MaxMarginClassifier):
             product[rows] = kernel(A[rows], B, **options) @ V
         return product
 
-    def _recommend_cost(self, X):
+    def _recommend_cost(self, X: Any) -> Any:
         return recommended_cost(self._mean_size)
 
-    def _choose_kernel(self):
+    def _choose_kernel(self) -> Any:
         """The kernel, as a function of `netmargin.kernels`, and its options."""
         return kernels.arc_cosine, {"bias": bool(self.bias)}
 
@@ -209,17 +215,17 @@ class NTKClassifier(ReLUKernelClassifier):
     def __init__(
         self,
         *,
-        C=1.0,
-        r_w=1.0,
-        r_u=1.0,
-        bias=True,
-        class_weight=None,
-        tol=1e-3,
-        time_limit=None,
-        warm_start=False,
-        memory=None,
-        n_jobs=None,
-    ):
+        C: Any = 1.0,
+        r_w: Any = 1.0,
+        r_u: Any = 1.0,
+        bias: Any = True,
+        class_weight: Any = None,
+        tol: Any = 1e-3,
+        time_limit: Any = None,
+        warm_start: Any = False,
+        memory: Any = None,
+        n_jobs: Any = None,
+    ) -> None:
         super().__init__(
             C=C,
             bias=bias,
@@ -233,6 +239,6 @@ class NTKClassifier(ReLUKernelClassifier):
         self.r_w = r_w
         self.r_u = r_u
 
-    def _choose_kernel(self):
+    def _choose_kernel(self) -> Any:
         r_w, r_u = check_number("r_w", self.r_w), check_number("r_u", self.r_u)
         return kernels.ntk, {"r_w": r_w, "r_u": r_u, "bias": bool(self.bias)}

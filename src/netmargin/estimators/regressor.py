@@ -1,5 +1,7 @@
 """Regression by two-layer ReLU nets of least variation norm."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -59,16 +61,16 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        alpha=0.01,
-        fit_intercept=True,
-        bias=True,
-        tol=1e-2,
-        time_limit=None,
-        warm_start=False,
-        pricing="local",
-        random_state=0,
-        verbose=False,
-    ):
+        alpha: Any = 0.01,
+        fit_intercept: Any = True,
+        bias: Any = True,
+        tol: Any = 1e-2,
+        time_limit: Any = None,
+        warm_start: Any = False,
+        pricing: Any = "local",
+        random_state: Any = 0,
+        verbose: Any = False,
+    ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.bias = bias
@@ -79,14 +81,14 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Several targets are taken."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit samples X (n, d) with values y (n,) or (n, k) and weights `sample_weight` (n,) >= 0.
 
         For alpha=0 weights only leave out samples, those of weight 0. It warns
@@ -106,7 +108,7 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         values = values - self.intercept_
         spreads = np.sqrt(np.average(values**2, axis=0, weights=weights))
         self.scale_ = np.where(spreads > 0, spreads, 1.0)
-        before = vars(self).pop("solutions_", None)
+        before = self.__dict__.pop("solutions_", None)
         net = self._solve(
             X, values / self.scale_, weights, alpha, self._read_options(deadline), before
         )
@@ -128,7 +130,9 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         self.solutions_, self.gap_, self._single = [net], net.gap, y.ndim == 1
         return self
 
-    def _solve(self, X, targets, weights, alpha, options, before):
+    def _solve(
+        self, X: Any, targets: Any, weights: Any, alpha: Any, options: Any, before: Any
+    ) -> Any:
         """The net of targets (n, k) of mean square 1 with weights (n,), or through all of them."""
         if proof := self._prove(targets.shape[1] == 1, "nets of one target"):
             options |= proof
@@ -142,7 +146,7 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         options |= {"C": 1 / (alpha * weights.sum()), "sample_weight": weights}
         return fit_two_layer_net(X, targets, loss="squared", **options)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Values (N,) or (N, k) of inputs X (N, d)."""
         check_is_fitted(self, "solutions_")
         X = validate_data(self, X, dtype=np.float64, reset=False)

@@ -23,7 +23,7 @@ that separated all but the contradictions of two moons and of iris.
 class SparseNets:
     """What the classifier and the regressor of few neurons share."""
 
-    solutions_: list
+    solutions_: list[Any]
 
     @property
     def n_neurons_(self) -> int:
@@ -60,7 +60,7 @@ class SparseNets:
             raise ArgumentError(f"pricing={pricing!r} proves {what} only: pass pricing='local'.")
         return {} if pricing == "local" else {"pricing": pricing}
 
-    def _choose_start(self: Any, before: list | None, inputs: int, outputs: int):
+    def _choose_start(self: Any, before: list[Any] | None, inputs: int, outputs: int) -> Any:
         """The net of the last fit, for a warm start, if it has as many inputs and outputs."""
         net = before[0] if check_flag("warm_start", self.warm_start) and before else None
         sizes = inputs + check_flag("bias", self.bias), outputs
@@ -142,17 +142,17 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     def __init__(
         self,
         *,
-        C=10.0,
-        loss="squared_hinge",
-        bias=True,
-        class_weight=None,
-        tol=5e-2,
-        time_limit=None,
-        warm_start=False,
-        pricing="local",
-        random_state=0,
-        verbose=False,
-    ):
+        C: Any = 10.0,
+        loss: Any = "squared_hinge",
+        bias: Any = True,
+        class_weight: Any = None,
+        tol: Any = 5e-2,
+        time_limit: Any = None,
+        warm_start: Any = False,
+        pricing: Any = "local",
+        random_state: Any = 0,
+        verbose: Any = False,
+    ) -> None:
         self.C = C
         self.loss = loss
         self.bias = bias
@@ -164,7 +164,7 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _solve(self, X, index, caps, tol, deadline, before):
+    def _solve(self, X: Any, index: Any, caps: Any, tol: Any, deadline: Any, before: Any) -> Any:
         options, hard = self._read_options(deadline), caps is None
         loss = check_choice("loss", self.loss, ("squared_hinge", "hinge", "logistic"))
         weights = np.ones(len(X)) if hard else caps / self.C
@@ -179,14 +179,14 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
         options |= {"loss": "hard_margin" if hard else loss, "C": cost}
         return [fit_two_layer_net(X, index, sample_weight=weights, **options)]
 
-    def _read_gap(self, solution):
+    def _read_gap(self, solution: Any) -> Any:
         return solution.local_gap if isinstance(solution, TwoLayerFit) else solution.gap
 
-    def _recommend_cost(self, X):
+    def _recommend_cost(self, X: Any) -> Any:
         # At the root of n a sample of the usual length is worth a neuron.
         return float(f"{_SEPARATING_COST * np.sqrt(len(X)):.0e}")
 
-    def _compute_scores(self, X):
+    def _compute_scores(self, X: Any) -> Any:
         net = self.solutions_[0]
         scores = net.decision_function(X).reshape(len(X), -1)
         if len(self.classes_) == 2:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -19,8 +20,8 @@ _SHOWN = 40
 
 def draw_certificate(
     certificate: KKTCertificate,
-    X,
-    y,
+    X: Any,
+    y: Any,
     folder: str | Path,
     *,
     class_names: Sequence[str] | None = None,
@@ -75,7 +76,7 @@ def draw_certificate(
     return save_drawings(drawn, folder)
 
 
-def _draw_trade_off(certificate: KKTCertificate):
+def _draw_trade_off(certificate: KKTCertificate) -> Any:
     """Relative epsilon over delta, with the point that the loss's own multipliers reach."""
     figure, (axis,) = open_row()
     deltas, epsilons = certificate.curve()
@@ -90,7 +91,7 @@ def _draw_trade_off(certificate: KKTCertificate):
     return figure
 
 
-def _draw_support(certificate: KKTCertificate, images: Tensor, y: Tensor, names: ClassNames):
+def _draw_support(certificate: KKTCertificate, images: Tensor, y: Tensor, names: ClassNames) -> Any:
     """The samples with the largest multipliers as images, heaviest first."""
     shares: dict[int, float] = {}
     rivals: dict[int, int] = {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -14,7 +15,7 @@ from ..nets.labels import ClassNames
 from .style import BOTH, OUTPUT, draw_gallery, open_folder, open_row, save_drawings
 
 
-def check_samples(X, y) -> Arrays:
+def check_samples(X: Any, y: Any) -> Arrays:
     """The pair (X, y) as checked tensors. Raises DataError."""
     samples = open_data((X, y))
     if not isinstance(samples, Arrays):
@@ -25,7 +26,12 @@ def check_samples(X, y) -> Arrays:
 
 
 def draw_data(
-    X, y, folder: str | Path, *, title: str = "data", class_names: Sequence[str] | None = None
+    X: Any,
+    y: Any,
+    folder: str | Path,
+    *,
+    title: str = "data",
+    class_names: Sequence[str] | None = None,
 ) -> list[Path]:
     """Draw samples: points by their first two coordinates, or a gallery of images.
 
@@ -83,7 +89,7 @@ def draw_data(
     return save_drawings({"data": figure}, folder)
 
 
-def _draw_points(samples: Arrays, title: str, names: ClassNames):
+def _draw_points(samples: Arrays, title: str, names: ClassNames) -> Any:
     """Points by their first two coordinates, or by the only one and the label."""
     X, y = samples.X, samples.y
     figure, (axis,) = open_row()

@@ -1,7 +1,7 @@
 """A picture of the samples whose labels are most probably wrong."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.arguments import check_count, check_instance
 from ..errors import DataError
@@ -18,7 +18,7 @@ _COLUMNS = 5
 
 
 def draw_label_errors(
-    report: "LabelErrors", X, folder: str | Path, *, count: int = 25
+    report: "LabelErrors", X: Any, folder: str | Path, *, count: int = 25
 ) -> list[Path]:
     """Draw the most suspicious images of a report, worst first, each with both labels.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ _COLUMN_WIDTH = 0.3
 
 
 def draw_neurons(
-    net,
+    net: Any,
     folder: str | Path,
     *,
     feature_names: Sequence[str] | None = None,
@@ -90,7 +91,7 @@ def draw_neurons(
     return save_drawings(figures, folder)
 
 
-def _read_neurons(net) -> tuple[np.ndarray, np.ndarray]:
+def _read_neurons(net: Any) -> tuple[np.ndarray, np.ndarray]:
     """First-layer weights (k, D) of length 1, and outputs (k, K)."""
     relu = net.power == 1 and getattr(net, "slope", 0) == 0
     if isinstance(net, TwoLayerFit):
@@ -104,7 +105,7 @@ def _read_neurons(net) -> tuple[np.ndarray, np.ndarray]:
     return units, outputs
 
 
-def _draw_rows(outputs: np.ndarray, units: np.ndarray, labels: list[str], head: str):
+def _draw_rows(outputs: np.ndarray, units: np.ndarray, labels: list[str], head: str) -> Any:
     """Bars of outputs (m,) beside cells of units (m, D)."""
     width = 1.6 + _COLUMN_WIDTH * len(labels)
     drawn, axes = open_canvas(2, width=width / 2 + 1, height=1.8 + _ROW_HEIGHT * len(outputs))

@@ -21,8 +21,8 @@ _DOTS_PER_INCH = 120
 
 
 def open_canvas(
-    columns: int = 1, rows: int = 1, *, width: float = 4.2, height: float = 3.2, **axes
-):
+    columns: int = 1, rows: int = 1, *, width: float = 4.2, height: float = 3.2, **axes: Any
+) -> Any:
     """A matplotlib figure and its axes, such as `projection="3d"`, of shape (rows, columns)."""
     from matplotlib.figure import Figure  # late: only those who draw wait half a second for it
 
@@ -43,7 +43,7 @@ def draw_gallery(
     columns: int = 10,
     height: float,
     size: int = 7,
-):
+) -> Any:
     """A figure of images in rows, as many as there are titles, with the titles above them."""
     from matplotlib.figure import Figure
 
@@ -58,7 +58,7 @@ def draw_gallery(
     return drawn
 
 
-def open_row(columns: int = 1):
+def open_row(columns: int = 1) -> Any:
     """A figure and axes side by side for what is drawn over epochs: a grid, whole numbers below."""
     drawn, axes = open_canvas(columns, width=4.8, height=3.4)
     for axis in axes[0]:
@@ -93,14 +93,16 @@ def save_drawings(drawings: Mapping[str, Any], folder: Path) -> list[Path]:
     return [folder / f"{name}.png" for name in drawings]
 
 
-def draw_band(axis, x: Sequence[float], values: np.ndarray, *, colour: str, label: str) -> None:
+def draw_band(
+    axis: Any, x: Sequence[float], values: np.ndarray, *, colour: str, label: str
+) -> None:
     """Draw a thin line for each run and a thick one for their mean; `values` is (runs, len(x))."""
     axis.plot(x, np.asarray(values).T, color=colour, linewidth=0.5, alpha=0.3)
     mean = np.mean(values, axis=0)
     axis.plot(x, mean, "o-", color=colour, linewidth=2.2, markersize=3, label=label)
 
 
-def draw_samples(axis, X, y) -> None:
+def draw_samples(axis: Any, X: Any, y: Any) -> None:
     """Draw two classes, y in {-1, +1}, by their first two coordinates."""
     for label, colour, marker in ((1, BOTH, "+"), (-1, OUTPUT, "_")):
         points = np.asarray(X)[np.asarray(y) == label, :2].T

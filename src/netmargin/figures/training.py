@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
@@ -71,7 +72,7 @@ def draw_run(history: History, report: MarginReport, folder: str | Path) -> list
     return save_drawings(drawn, folder)
 
 
-def _draw_loss(history: History):
+def _draw_loss(history: History) -> Any:
     """The mean loss over epochs, with the epoch from which on all samples are correct."""
     figure, (axis,) = open_row()
     axis.plot(history.column("epoch"), history.column("log10_mean_loss"), color=BOTH)
@@ -83,7 +84,7 @@ def _draw_loss(history: History):
     return figure
 
 
-def _draw_margins(history: History):
+def _draw_margins(history: History) -> Any:
     """Normalized margins over epochs: by the norm of all parameters, and by those of layers.
 
     Where biases are left out by these, a third picture counts them.
@@ -114,20 +115,20 @@ def _draw_margins(history: History):
     return figure
 
 
-def _is_separated(row: dict) -> bool:
+def _is_separated(row: dict[str, Any]) -> bool:
     """Whether the loss proves that all samples are right: its smoothed margin is positive."""
     names = ("smoothed_margin", "quasi_smoothed_margin")
     return any(row.get(name) is not None and row[name] > 0 for name in names)
 
 
-def _counts_more(row: dict) -> bool:
+def _counts_more(row: dict[str, Any]) -> bool:
     """Whether the quasi-homogeneous margin exists, and is another than the normalized one."""
     # Histories of earlier versions have no such column.
     quasi, plain = row.get("quasi_normalized_margin"), row.get("normalized_margin")
     return quasi is not None and (plain is None or abs(quasi - plain) > _EQUAL * abs(plain))
 
 
-def _draw_histogram(report: MarginReport):
+def _draw_histogram(report: MarginReport) -> Any:
     """The margins of all samples at the end, and their distances to the boundary if measured."""
     distances = None if report.input_margins is None else report.input_margins.distances
     figure, axes = open_row(1 if distances is None else 2)

@@ -1,6 +1,7 @@
 """Pictures of wide two-layer nets in training: margins over steps, classifiers of the plane."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,13 @@ from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
 
 
 def draw_two_layer_runs(
-    runs: TwoLayerRuns, X, y, folder: str | Path, *, optimum: float | None = None, run: int = 0
+    runs: TwoLayerRuns,
+    X: Any,
+    y: Any,
+    folder: str | Path,
+    *,
+    optimum: float | None = None,
+    run: int = 0,
 ) -> list[Path]:
     """Draw the margins of wide two-layer nets over steps, and for data in the plane classifiers.
 
@@ -63,7 +70,7 @@ def draw_two_layer_runs(
     return save_drawings(drawn, folder)
 
 
-def _draw_margins(runs: TwoLayerRuns, optimum: float | None):
+def _draw_margins(runs: TwoLayerRuns, optimum: float | None) -> Any:
     """Margins of all runs over steps, on a logarithmic axis."""
     figure, (axis,) = open_row()
     axis.set_xscale("log")
@@ -83,7 +90,7 @@ def _draw_margins(runs: TwoLayerRuns, optimum: float | None):
     return figure
 
 
-def _draw_classifiers(runs: TwoLayerRuns, X: np.ndarray, y: np.ndarray, run: int):
+def _draw_classifiers(runs: TwoLayerRuns, X: np.ndarray, y: np.ndarray, run: int) -> Any:
     """The outputs of one run over the plane at its snapshots, with zero lines and samples."""
     figure, axes = open_row(len(runs.snapshots))
     figure.set_size_inches(3.2 * len(runs.snapshots), 3.4)

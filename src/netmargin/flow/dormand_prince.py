@@ -44,7 +44,7 @@ class Step:
 
     y: Tensor
     h: float
-    stages: list  # velocities at all seven, the last at the end, where the next step begins
+    stages: list[Any]  # velocities at all seven, the last at the end, where the next step begins
     error: float  # estimate of the Euclidean error at the end
 
     def weights(self, share: float) -> list[float]:
@@ -58,7 +58,7 @@ class Step:
         return self.y + self.h * _combine(self.weights(share), self.stages)
 
 
-def step(field: Callable, y: Tensor, first, h: float) -> Step:
+def step(field: Callable[..., Any], y: Tensor, first: Any, h: float) -> Step:
     """Take one step of length h; `first` is field(y)."""
     stages = [first]
     for row in _STAGES:
@@ -67,6 +67,6 @@ def step(field: Callable, y: Tensor, first, h: float) -> Step:
     return Step(y, h, stages, h * torch.linalg.vector_norm(difference).item())
 
 
-def _combine(weights: Sequence[float], stages: list) -> Any:
+def _combine(weights: Sequence[float], stages: list[Any]) -> Any:
     """The sum of the velocities of stages with these weights."""
     return sum(w * stage.direction for w, stage in zip(weights, stages, strict=True) if w)

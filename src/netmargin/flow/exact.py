@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -39,7 +40,7 @@ _LARGEST_EXPONENT = 700.0
 class ExactFlow(FlowRun):
     """The exact method: Dormand and Prince's with fixed gates, whose steps end at kinks."""
 
-    def __init__(self, *given, rtol: float, step_size: float | None, **shared):
+    def __init__(self, *given: Any, rtol: float, step_size: float | None, **shared: Any) -> None:
         super().__init__(*given, **shared)
         self.rtol, self.step_size = rtol, step_size
 

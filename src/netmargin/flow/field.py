@@ -59,7 +59,7 @@ class FlowField:
     Norms at kinks are those of the metric.
     """
 
-    def __init__(self, scored: NetOnSamples, loss: Loss, metric: Metric | None = None):
+    def __init__(self, scored: NetOnSamples, loss: Loss, metric: Metric | None = None) -> None:
         twin = scored.twin
         self._twin, self._x, self._y = twin, scored.x, scored.y
         self._loss, self._metric = loss, metric

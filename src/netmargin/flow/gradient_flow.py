@@ -143,7 +143,7 @@ def gradient_flow(
     check_flag("progress", progress)
     loss = as_loss(loss)
 
-    def prepare(halved: bool, **where) -> FlowRun:
+    def prepare(halved: bool, **where: Any) -> FlowRun:
         share = 0.5 if halved else 1.0
         if method == "proximal":
             return ProximalFlow(model, data, loss, step_size=share * (step_size or STEP), **where)

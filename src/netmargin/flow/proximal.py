@@ -1,6 +1,7 @@
 """Gradient flow by minimizing movements: long steps of first order, past any number of kinks."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,7 +52,7 @@ class ProximalFlow(FlowRun):
     and no stiffness bounds it. Time goes by as dt = d tau / Loss.
     """
 
-    def __init__(self, *given, step_size: float, **shared):
+    def __init__(self, *given: Any, step_size: float, **shared: Any) -> None:
         super().__init__(*given, **shared)
         self.step_size, self._stuck = step_size, False
         self._random = torch.Generator().manual_seed(0)
@@ -166,7 +167,7 @@ class ProximalFlow(FlowRun):
 class _LogLoss:
     """Natural log of the summed loss of a net, over the samples that carry weight."""
 
-    def __init__(self, scored: NetOnSamples, loss: Loss):
+    def __init__(self, scored: NetOnSamples, loss: Loss) -> None:
         self._twin, self._x, self._y, self._loss = scored.twin, scored.x, scored.y, loss
         self._choose(torch.ones(len(self._x), dtype=torch.bool, device=self._x.device))
         # Natural log of the share of weight that was left out, and gradients so far.

@@ -74,7 +74,7 @@ class FlowRun(ABC):
         levels: list[float],
         most: int,
         metric: Metric | None = None,
-    ):
+    ) -> None:
         self.scored, self.loss = NetOnSamples(model, data), loss
         self.twin = self.scored.twin
         hold_frozen_weights(self.twin, "no flow")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
@@ -42,7 +43,7 @@ class SmoothnessBounds(Record):
     hessian: float
 
     @classmethod
-    def of_layers(cls, X, power: int, layers: int = 2) -> "SmoothnessBounds":
+    def of_layers(cls, X: Any, power: int, layers: int = 2) -> "SmoothnessBounds":
         """Compute the bounds of a net f(x) = W_m s(.. s(W_1 x)) with one output, without biases.
 
         Parameters
@@ -96,7 +97,9 @@ class TheoryRate:
     ||theta|| there. Lyu and Li 2019, Appendices E.1 and E.2.
     """
 
-    def __init__(self, log_loss: float, log_norm: float, order: float, bounds: SmoothnessBounds):
+    def __init__(
+        self, log_loss: float, log_norm: float, order: float, bounds: SmoothnessBounds
+    ) -> None:
         if not log_loss < 0:
             raise DataError(
                 "The theory begins where the summed loss is below 1; here its log is"

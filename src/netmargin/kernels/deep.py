@@ -1,5 +1,7 @@
 """The tangent kernel of deep ReLU nets, as a kernel of scikit-learn."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
@@ -36,12 +38,12 @@ class NTK(Kernel):
     Source: Jacot, Gabriel, Hongler 2018; for ReLU, Arora et al. 2019, Section 3. Beyond the papers.
     """
 
-    def __init__(self, depth=3, bias=True):
+    def __init__(self, depth: Any = 3, bias: Any = True) -> None:
         self.depth = depth
         self.bias = bias
 
     @guarded
-    def __call__(self, X, Y=None, eval_gradient=False):
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: Any = False) -> Any:
         """The kernel (n, m) of inputs X (n, d) and Y (m, d), by default X; with `eval_gradient` and
         its empty gradient (n, n, 0). Raises DataError and ArgumentError.
         """
@@ -62,14 +64,14 @@ class NTK(Kernel):
         return (kernel, np.empty((*kernel.shape, 0))) if eval_gradient else kernel
 
     @guarded
-    def diag(self, X):
+    def diag(self, X: Any) -> Any:
         """The kernel (n,) of each input of X (n, d) with itself: |x|^2 for each layer."""
         A, _ = read_pair(X, None, check_flag("bias", self.bias))
         return (check_count("depth", self.depth) + 1) * (A**2).sum(1)
 
-    def is_stationary(self):
+    def is_stationary(self) -> Any:
         """False: it depends on more than the differences of inputs."""
         return False
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return f"NTK(depth={self.depth}, bias={self.bias})"

@@ -1,5 +1,7 @@
 """The tangent kernel of any net, at its present parameters."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -18,7 +20,7 @@ from ..nets.named_inputs import map_floating
 @takes_data
 @with_gradients
 def empirical_ntk(
-    model: nn.Module, X, X2=None, *, output: int = 0, scores: Choice | None = None
+    model: nn.Module, X: Any, X2: Any = None, *, output: int = 0, scores: Choice | None = None
 ) -> np.ndarray:
     """The tangent kernel <grad f(x), grad f(x')> of any net at its present parameters.
 
@@ -70,7 +72,7 @@ def empirical_ntk(
     output = check_count("output", output, at_least=0)
     hold_frozen_weights(twin, "no tangent kernel")
 
-    def prepare(inputs, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def prepare(inputs: Any, name: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs as the net takes them, and weights (n, C) that pick the one output."""
         x = as_inputs(inputs, name).to(next(twin.parameters()).device)
         x = map_floating(torch.Tensor.double, x)

@@ -1,6 +1,7 @@
 """Kernels of two-layer ReLU nets in closed form and by random features."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ _BLOCK = 1 << 17
 """Entries that are computed at once: arrays of 1 MB stay in the cache of a core."""
 
 
-def arc_cosine(X, X2=None, *, bias: bool = True, dtype=np.float64) -> np.ndarray:
+def arc_cosine(X: Any, X2: Any = None, *, bias: bool = True, dtype: Any = np.float64) -> np.ndarray:
     """The kernel of the space F_2: k(x, x') = E_u relu(u . x) relu(u . x'), u on the unit sphere.
 
     u is uniform on the sphere of R^D, D the dimension of the inputs with the bias. The kernel
@@ -64,7 +65,13 @@ def arc_cosine(X, X2=None, *, bias: bool = True, dtype=np.float64) -> np.ndarray
 
 
 def ntk(
-    X, X2=None, *, r_w: float = 1.0, r_u: float = 1.0, bias: bool = True, dtype=np.float64
+    X: Any,
+    X2: Any = None,
+    *,
+    r_w: float = 1.0,
+    r_u: float = 1.0,
+    bias: bool = True,
+    dtype: Any = np.float64,
 ) -> np.ndarray:
     """The tangent kernel of an infinitely wide two-layer ReLU net, sum_j w_j relu(u_j . x).
 
@@ -104,7 +111,7 @@ def ntk(
     return _compute_kernel(A, B, r_u**2, r_w**2, _check_dtype(dtype))
 
 
-def random_features(X, count: int, *, bias: bool = True, seed: int = 0) -> np.ndarray:
+def random_features(X: Any, count: int, *, bias: bool = True, seed: int = 0) -> np.ndarray:
     """Features relu(u_j . x) / sqrt(count) at random unit directions u_j.
 
     features @ features.T estimates `arc_cosine`; a linear classifier on them is a two-layer net of
@@ -161,7 +168,7 @@ def bound_entry_errors(dimension: int) -> float:
     return 4 * (dimension + 8) * EPS
 
 
-def read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+def read_pair(X: Any, X2: Any, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     """Two sets of inputs of one dimension, with the bias coordinate where there is one."""
     A = _read_inputs(X, bias, "X")
     B = A if X2 is None else _read_inputs(X2, bias, "X2")
@@ -173,7 +180,7 @@ def read_pair(X, X2, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     return A, B
 
 
-def _read_inputs(X, bias: bool, name: str = "X") -> np.ndarray:
+def _read_inputs(X: Any, bias: bool, name: str = "X") -> np.ndarray:
     """Finite inputs as float64 of shape (n, d), or (n, d + 1) with a last column of ones."""
     bias = check_flag("bias", bias)
     array = as_inputs(X, name).double().cpu().numpy()
@@ -185,7 +192,7 @@ def _read_inputs(X, bias: bool, name: str = "X") -> np.ndarray:
     return np.hstack([array, np.ones((len(array), 1))]) if bias else array
 
 
-def _check_dtype(dtype) -> np.dtype:
+def _check_dtype(dtype: Any) -> np.dtype:
     """Return float64 or float32 as a dtype. Raises ArgumentError."""
     try:
         found = np.dtype(dtype)

@@ -21,6 +21,8 @@ wrong with probability v_k (1 - p_k) / q_k. Before that is said, four questions 
   so; wrong labels fall on other classes as often.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import softmax
@@ -110,7 +112,7 @@ def _share_in_common(counts: np.ndarray, among: np.ndarray) -> np.ndarray:
     return np.minimum(1, (typical + 2 * np.sqrt(typical)) / np.maximum(counts, 1e-9))
 
 
-def _fall(values, start: float, end: float):
+def _fall(values: Any, start: float, end: float) -> Any:
     """1 up to `start`, 0 from `end`, straight between."""
     return np.clip((end - values) / (end - start), 0, 1)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ def label_errors(
     model: nn.Module | None = None,
     run: str | Path | None = None,
     class_names: Sequence[str] | None = None,
-    groups=None,
+    groups: Any = None,
     seed: int = 0,
     scores: Choice | None = None,
 ) -> LabelErrors:

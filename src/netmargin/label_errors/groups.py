@@ -10,6 +10,7 @@ about as often as wrong ones make them, they were given one by one (`labels_diff
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -103,7 +104,7 @@ def number_equal_rows(X: Tensor) -> np.ndarray:
     return _number(list(rows))[0]
 
 
-def read_groups(groups, count: int) -> np.ndarray:
+def read_groups(groups: Any, count: int) -> np.ndarray:
     """The groups that a caller gave, numbered by first occurrence. Raises ArgumentError."""
     try:
         found = _number(groups)[0]
@@ -154,7 +155,7 @@ def _count_pairs(numbers: np.ndarray) -> float:
     return float((sizes * (sizes - 1) / 2).sum())
 
 
-def _number(values) -> tuple[np.ndarray, np.ndarray]:
+def _number(values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of equal values by first occurrence, -1 for missing ones; and those occurrences."""
     import pandas
 

@@ -1,5 +1,7 @@
 """What all samples but those of its group say about each, in the representation that says most."""
 
+from typing import Any
+
 import numpy as np
 from torch import nn
 
@@ -33,7 +35,7 @@ def predict_left_out(
     model: nn.Module | None,
     seed: int,
     equal: np.ndarray,
-    groups=None,
+    groups: Any = None,
 ) -> tuple[str, np.ndarray, Groups]:
     """What predictions rest on; how much each class is predicted, (n, C); the groups left out."""
     if (n := len(classes)) > EXACT_UP_TO:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -130,7 +131,7 @@ class LabelErrors(Record):
         worst = self.order[: self.count]
         return worst[self.scores[worst] < 0]
 
-    def frame(self, top: int | None = None):
+    def frame(self, top: int | None = None) -> Any:
         """Return a pandas DataFrame, worst first: one row for each of the `top` samples, or of all.
 
         Its columns are `sample`, `given`, `suggested`, `score`, and `wrong_if_apart`, the estimated
@@ -149,12 +150,12 @@ class LabelErrors(Record):
         }
         return pandas.DataFrame(columns, self.index and [self.index[n] for n in order]).iloc[:top]
 
-    def _name(self, labels: Tensor):
+    def _name(self, labels: Tensor) -> Any:
         """Labels as tables show them: names where there are some."""
         # Of labels -1 and 1 the former has the first name.
         return name_labels(labels.clamp(min=0) if self.class_names else labels, self.class_names)
 
-    def cleanlab(self):
+    def cleanlab(self) -> Any:
         """Return a pandas DataFrame with the columns of cleanlab's, one row for each sample.
 
         They are `is_label_issue`, `label_quality` (1 less the probability that the label is wrong),
@@ -182,7 +183,7 @@ class LabelErrors(Record):
         write_atomically(file, self.frame().to_csv(index=self.index is not None).encode())
         return file
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the main numbers, and the flagged samples, as JSON-ready values."""
         names = "n share at_most count basis flagged conflicts copies untold"
         return values_of(self, *names.split())

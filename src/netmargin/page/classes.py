@@ -1,6 +1,7 @@
 """A section of a page: which classes are close to each other."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -100,7 +101,7 @@ def _largest_pair(labels: Tensor, others: Tensor) -> tuple[int, int, int]:
     return found["label"][0], found["other"][0], found["count"][0]
 
 
-def _count_pairs(split: Measured, number: int) -> dict:
+def _count_pairs(split: Measured, number: int) -> dict[str, Any]:
     """How often each class is next to, and taken for, each other one."""
     if number <= 2:
         return {}

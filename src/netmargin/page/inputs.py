@@ -133,7 +133,9 @@ def _are_signals(X: Tensor) -> bool:
     return bool(rows.diff(dim=1).square().mean() < rows.var(dim=1, correction=0).mean())
 
 
-def snippets(X: Tensor, rows: Sequence[int], inputs: Inputs, texts: Sequence[str] | None) -> list:
+def snippets(
+    X: Tensor, rows: Sequence[int], inputs: Inputs, texts: Sequence[str] | None
+) -> list[Any]:
     """Cards without images: a text cut short, or the inputs farthest from their means."""
     if texts is not None:
         return [_shorten(texts[row]) for row in rows]

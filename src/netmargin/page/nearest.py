@@ -1,6 +1,7 @@
 """A section of a page: the samples nearest to the boundary, and the rows of gallery and table."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -136,9 +137,9 @@ def _answer_elsewhere(facts: Facts, split: Measured) -> Tensor | None:
     return found if bool((found >= 0).any()) else None
 
 
-def _spread(values, rows: Tensor, n: int) -> list:
+def _spread(values: Any, rows: Tensor, n: int) -> list[Any]:
     """A column of n rows with values at some of them, and None elsewhere."""
-    column: list = [None] * n
+    column: list[Any] = [None] * n
     for row, value in zip(rows.tolist(), values, strict=False):
         column[row] = value
     return column

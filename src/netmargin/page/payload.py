@@ -7,6 +7,7 @@ that follows the switch between held-out and training is a dict by the key of th
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..core.records import Certainty as Certainty, Table
 
@@ -152,7 +153,7 @@ class Classes:
     not_drawn: dict[str, str]
     drawn: bool
     names: tuple[str, ...] = field(metadata=sent("names"))
-    pairs: dict[str, dict] = field(metadata=sent("pairs"))
+    pairs: dict[str, dict[str, Any]] = field(metadata=sent("pairs"))
     rows: dict[str, Columns] = field(metadata=sent("classes"))
 
 
@@ -177,8 +178,8 @@ class Radii:
 
     name: str = field(metadata=sent("name"))
     curve: Columns = field(metadata=sent("curve"))
-    lower: list = field(metadata=sent("lower"))
-    upper: list = field(metadata=sent("upper"))
+    lower: list[Any] = field(metadata=sent("lower"))
+    upper: list[Any] = field(metadata=sent("upper"))
     wrong: int = field(metadata=sent("wrong"))
     samples: str = ""
 

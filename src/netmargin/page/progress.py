@@ -1,6 +1,7 @@
 """A section of a page: how far training has come: the history of a run."""
 
 import math
+from typing import Any
 
 from ..training.history import describe_heldout
 from .facts import Facts
@@ -52,7 +53,7 @@ def write_training(facts: Facts) -> Training | None:
     )
 
 
-def _describe_wrong(facts: Facts, last: dict, watched: str) -> str:
+def _describe_wrong(facts: Facts, last: dict[str, Any], watched: str) -> str:
     """How many samples are still wrong."""
     n = _count_samples(last)
     if n is None and facts.training is not None:
@@ -63,7 +64,7 @@ def _describe_wrong(facts: Facts, last: dict, watched: str) -> str:
     return f"Still wrong: {count(round((1 - last['accuracy']) * n))} of the {these}."
 
 
-def _name_watched(facts: Facts, rows: list[dict]) -> str:
+def _name_watched(facts: Facts, rows: list[dict[str, Any]]) -> str:
     """The samples of the history: all training samples, or those that a watch was given."""
     n, training = _count_samples(rows[-1]), facts.training
     if n is None or training is None or n == training.n:
@@ -71,7 +72,7 @@ def _name_watched(facts: Facts, rows: list[dict]) -> str:
     return f"{plural(n, facts.noun)} of the watch"
 
 
-def _count_samples(row: dict) -> int | None:
+def _count_samples(row: dict[str, Any]) -> int | None:
     """How many samples a row is about: the sum of their losses over the mean; None if unknown."""
     log_sum, log10_mean = row.get("log_loss"), row.get("log10_mean_loss")
     if log_sum is None or log10_mean is None or not math.isfinite(log_sum):
@@ -79,7 +80,7 @@ def _count_samples(row: dict) -> int | None:
     return round(math.exp(log_sum - math.log(10) * log10_mean))
 
 
-def _select_rows(rows: list[dict], separated: float | None) -> Columns:
+def _select_rows(rows: list[dict[str, Any]], separated: float | None) -> Columns:
     """Epochs evenly over the run, the first and the last and that of separation among them."""
     step = max(1, math.ceil(len(rows) / _POINTS))
     kept = [

@@ -6,6 +6,7 @@ What is wrapped in `Markup` stands as it is; everything else is escaped where it
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .block import make_block
 from .payload import Page
@@ -39,7 +40,7 @@ def render(page: Page) -> str:
 
 
 @cache
-def _template(name: str):
+def _template(name: str) -> Any:
     """A template by name, in which a name that is not defined is an error."""
     import jinja2  # late: a third of the time of importing this package otherwise
 

@@ -1,6 +1,7 @@
 """The numbers behind each picture of a page as a table, for those who do not see the picture."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..core.records import Table
 from .numbers import count, distance, percent, power_of_ten, significant
@@ -89,7 +90,7 @@ def _write_training(training: Training) -> Table:
     return _table(tuple(heads), lines)
 
 
-def _thin(rows: list) -> list:
+def _thin(rows: list[Any]) -> list[Any]:
     """At most about 50 rows, evenly over all, the last one among them."""
     step = max(1, -(-len(rows) // _LINES))
     return rows[::step] + rows[-1:] * ((len(rows) - 1) % step != 0)

@@ -1,5 +1,7 @@
 """Products as if in numbers of twice the digits of float64, with bounds of their errors."""
 
+from typing import Any
+
 import numpy as np
 
 from ..core.matrices import EPS
@@ -10,7 +12,7 @@ _ROWS = 1 << 18
 """Entries of a matrix that are multiplied at once: arrays of 2 MB."""
 
 
-def multiply_exactly(x, y) -> tuple[np.ndarray, np.ndarray]:
+def multiply_exactly(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """The product and its rounding, exact where nothing overflows or is below 1e-290."""
     product = x * y
     (a, b), (c, d) = _split(x), _split(y)
@@ -55,18 +57,18 @@ def _sum(terms: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return total, errors + 2 * float(np.finfo(np.longdouble).eps) * np.abs(total).astype(float)
 
 
-def round_down(value) -> float:
+def round_down(value: Any) -> float:
     """The largest float64 up to a longer float."""
     rounded = float(value)
     return float(np.nextafter(rounded, -np.inf)) if np.longdouble(rounded) > value else rounded
 
 
-def round_up(value) -> float:
+def round_up(value: Any) -> float:
     """The least float64 from a longer float on."""
     return -round_down(-value)
 
 
-def _split(x):
+def _split(x: Any) -> Any:
     """Two numbers of half the digits each, whose sum is x."""
     scaled = _HALVES * x
     high = scaled - (scaled - x)

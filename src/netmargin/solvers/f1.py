@@ -1,6 +1,7 @@
 """The exact max margin of infinitely wide two-layer nets, hard and soft, by column generation."""
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -32,19 +33,19 @@ problem is scaled, overflow.
 
 
 def f1_max_margin(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     bias: bool = True,
     tol: float = 1e-6,
     time_limit: float | None = None,
     pricing: str = "auto",
-    neurons=None,
+    neurons: Any = None,
     seed: int = 0,
     progress: bool = False,
     power: int = 1,
     n_jobs: int | None = None,
-    activation="relu",
+    activation: Any = "relu",
 ) -> VariationNormSolution:
     """The best margin that two-layer ReLU nets of any width can have, with a proved upper bound.
 
@@ -195,20 +196,20 @@ def _describe_remedy(data: SolverData, bias: bool, phi: Activation) -> str:
 
 
 def f1_soft_margin(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     C: float = 1.0,
-    sample_weight=None,
+    sample_weight: Any = None,
     bias: bool = True,
     tol: float = 1e-6,
     time_limit: float | None = None,
     pricing: str = "auto",
-    neurons=None,
+    neurons: Any = None,
     seed: int = 0,
     progress: bool = False,
     n_jobs: int | None = None,
-    activation="relu",
+    activation: Any = "relu",
 ) -> SoftVariationNormSolution:
     """The two-layer ReLU net of any width with the least squared norm plus hinge loss.
 

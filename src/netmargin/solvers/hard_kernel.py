@@ -1,6 +1,7 @@
 """The hard margin of a kernel matrix: the least norm in the hull of the labelled samples."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class KernelSolution(MarginSolution):
 
     coefficients: np.ndarray
 
-    def decision_function(self, K) -> np.ndarray:
+    def decision_function(self, K: Any) -> np.ndarray:
         """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""
         return kernel_values(K, self.coefficients)
 
@@ -54,7 +55,7 @@ class HardMargin(KernelProblem[KernelSolution]):
         tol: float,
         contradictions: Contradictions | None = None,
         size: float = 1.0,
-    ):
+    ) -> None:
         super().__init__(matrix, y, np.full(len(y), np.inf), tol)
         self._size = size
         self._proof = None if contradictions is None else contradictions.weights

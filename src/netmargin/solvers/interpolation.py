@@ -105,15 +105,15 @@ class KernelInterpolation(Interpolation):
     inputs: np.ndarray
     bias: bool
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""
         Z = evaluation_inputs(X, self.inputs.shape[1], bias=self.bias)
         return arc_cosine(Z, self.inputs, bias=False) @ self.coefficients
 
 
 def min_norm_interpolation(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     norm: str = "l1",
     bias: bool = True,
@@ -123,7 +123,7 @@ def min_norm_interpolation(
     seed: int = 0,
     progress: bool = False,
     n_jobs: int | None = None,
-    activation="relu",
+    activation: Any = "relu",
 ) -> MeasureInterpolation | KernelInterpolation:
     """The ReLU function of least norm through the points (x_n, y_n), y real.
 

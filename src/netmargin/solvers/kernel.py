@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from .kernel_problem import compute_kernel, require_kernel_memory, validate_kern
 
 
 def kernel_max_margin(
-    K, y, *, tol: float = 1e-6, time_limit: float | None = None
+    K: Any, y: Any, *, tol: float = 1e-6, time_limit: float | None = None
 ) -> KernelSolution:
     """The function of norm 1 in the space of a kernel that has the largest margin.
 
@@ -76,7 +77,7 @@ def kernel_max_margin(
 
 
 def f2_max_margin(
-    X, y, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None
+    X: Any, y: Any, *, bias: bool = True, tol: float = 1e-6, time_limit: float | None = None
 ) -> KernelSolution:
     """The largest margin in the unit ball of F_2, of nets with fixed directions of all neurons.
 
@@ -122,8 +123,8 @@ def f2_max_margin(
 
 
 def ntk_max_margin(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     r_w: float = 1.0,
     r_u: float = 1.0,
@@ -175,8 +176,8 @@ def ntk_max_margin(
 
 def _solve_homogeneous(
     kernel: Callable[..., np.ndarray],
-    X,
-    y,
+    X: Any,
+    y: Any,
     bias: bool,
     formula: str,
     tol: float,

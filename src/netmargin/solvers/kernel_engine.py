@@ -33,7 +33,7 @@ class KernelProblem(ABC, Generic[Found]):
 
     known: np.ndarray | None = None
 
-    def __init__(self, matrix: KernelMatrix, y: np.ndarray, caps: np.ndarray, tol: float):
+    def __init__(self, matrix: KernelMatrix, y: np.ndarray, caps: np.ndarray, tol: float) -> None:
         self.matrix, self.y, self.caps, self.tol = matrix, y, caps, tol
 
     @abstractmethod

@@ -1,6 +1,7 @@
 """What public functions check of a kernel."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
@@ -42,7 +43,7 @@ def compute_kernel(
     return K
 
 
-def validate_kernel(K, y) -> tuple[KernelMatrix, np.ndarray]:
+def validate_kernel(K: Any, y: Any) -> tuple[KernelMatrix, np.ndarray]:
     """Check that K is a kernel matrix (n, n) with labels y (n,), which are returned in {-1, +1}.
     Where K is symmetric but for rounding, the mean of it and its transpose is taken. Raises
     DataError for other shapes, NaN, an asymmetric matrix or a clearly negative eigenvalue.

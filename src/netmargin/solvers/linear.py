@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +25,14 @@ class LinearSolution(MarginSolution):
     weights: np.ndarray
     bias: bool
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Values weights . x~, shape (N,), at inputs X of shape (N, d)."""
         return evaluation_inputs(X, len(self.weights), bias=self.bias) @ self.weights
 
 
 def linear_max_margin(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     norm: str = "l2",
     bias: bool = False,

@@ -1,6 +1,7 @@
 """Candidates for the linear function of the largest margin, and the judge of their brackets."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -60,7 +61,7 @@ class Best:
     the data. `signed` are the samples in a unit in which their products do not overflow.
     """
 
-    def __init__(self, samples: np.ndarray, norm: str):
+    def __init__(self, samples: np.ndarray, norm: str) -> None:
         self.samples, self.norm = samples, norm
         exponents = np.frexp(np.abs(samples).max(1))[1]
         self._unit = max(int(exponents.min()), int(exponents.max()) - _LARGEST_EXPONENT)
@@ -108,7 +109,7 @@ class Best:
             self.upper, self.dual = found, dual
 
     @staticmethod
-    def _measure(values: np.ndarray, side: str, norm: str):
+    def _measure(values: np.ndarray, side: str, norm: str) -> Any:
         """A norm of values in the longest floats, on the safe side of its rounding."""
         sizes = np.abs(values).astype(np.longdouble)
         largest = sizes.max(initial=0.0)

@@ -6,6 +6,7 @@ import itertools
 import math
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -63,7 +64,13 @@ class NarrowSolution(ReLUMeasure, MarginSolution):
 
 
 def narrow_max_margin(
-    X, y, width: int, *, bias: bool = False, tol: float = 1e-6, time_limit: float | None = None
+    X: Any,
+    y: Any,
+    width: int,
+    *,
+    bias: bool = False,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
 ) -> NarrowSolution:
     """The largest normalized margin of two-layer ReLU nets with few neurons, for few samples.
 
@@ -144,7 +151,7 @@ class _Search:
     units of the power of 2 above the largest coordinate of the shortest sample.
     """
 
-    def __init__(self, data: SolverData, width: int, bias: bool):
+    def __init__(self, data: SolverData, width: int, bias: bool) -> None:
         self._data, self._y, self._bias = data, data.y, bias
         # Each sample in units of its own, in which it has to attain `least` times the margin.
         self._rows, self._exponents = normalize_rows(data.Z)

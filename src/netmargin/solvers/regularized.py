@@ -4,6 +4,7 @@ logistic and squared, by column generation.
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,8 +48,8 @@ class SquaredVariationNormSolution(ReLUMeasure, RegularizedSolution):
 
 
 def f1_logistic(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     regularization: float,
     bias: bool = True,
@@ -59,7 +60,7 @@ def f1_logistic(
     progress: bool = False,
     power: int = 1,
     n_jobs: int | None = None,
-    activation="relu",
+    activation: Any = "relu",
 ) -> LogisticVariationNormSolution:
     """The least regularized logistic loss of two-layer ReLU nets of any width.
 
@@ -150,18 +151,18 @@ def f1_logistic(
 
 
 def f1_squared(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     regularization: float,
-    sample_weight=None,
+    sample_weight: Any = None,
     bias: bool = True,
     tol: float = 1e-6,
     time_limit: float | None = None,
     pricing: str = "auto",
     seed: int = 0,
     progress: bool = False,
-    activation="relu",
+    activation: Any = "relu",
 ) -> SquaredVariationNormSolution:
     """The least mean_n w_n (f(x_n) - y_n)^2 / 2 + regularization ||theta||^2 / 2 of two-layer ReLU
     nets of any width: the lasso over all neurons. Other arguments are those of `f1_soft_margin`,

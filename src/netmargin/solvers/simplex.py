@@ -3,6 +3,7 @@
 import math
 import time
 from functools import partial
+from typing import Any
 
 import highspy
 import numpy as np
@@ -24,7 +25,7 @@ are added; HiGHS allows no tolerances below 1e-10.
 class Simplex(highspy.Highs):
     """A linear program that grows, solved from its last basis; `options` are those of HiGHS."""
 
-    def __init__(self, **options: float | str):
+    def __init__(self, **options: float | str) -> None:
         super().__init__()
         for name, value in {"solver": "simplex", **options}.items():
             self.setOptionValue(name, value)
@@ -36,7 +37,7 @@ class Simplex(highspy.Highs):
 
     def add_columns(
         self,
-        columns,
+        columns: Any,
         *,
         cost: ArrayLike = 0.0,
         lower: ArrayLike = 0.0,
@@ -54,7 +55,7 @@ class Simplex(highspy.Highs):
             columns.data,
         )  # fmt: skip
 
-    def add_rows(self, rows, lower: np.ndarray, upper: np.ndarray) -> None:
+    def add_rows(self, rows: Any, lower: np.ndarray, upper: np.ndarray) -> None:
         """Add rows of coefficients, dense or sparse, with bounds (m,) of their values."""
         rows = sparse.csr_matrix(rows)
         self.addRows(

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,17 +30,17 @@ class SoftKernelSolution(SoftSolution):
 
     coefficients: np.ndarray
 
-    def decision_function(self, K) -> np.ndarray:
+    def decision_function(self, K: Any) -> np.ndarray:
         """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""
         return kernel_values(K, self.coefficients)
 
 
 def kernel_soft_margin(
-    K,
-    y,
+    K: Any,
+    y: Any,
     *,
     C: float = 1.0,
-    sample_weight=None,
+    sample_weight: Any = None,
     tol: float = 1e-6,
     time_limit: float | None = None,
 ) -> SoftKernelSolution:
@@ -94,7 +95,7 @@ def kernel_soft_margin(
 class SoftMargin(KernelProblem[SoftKernelSolution]):
     """The soft margin of a matrix for labels (n,), with weights up to `costs` (n,)."""
 
-    def __init__(self, matrix: KernelMatrix, y: np.ndarray, costs: np.ndarray, tol: float):
+    def __init__(self, matrix: KernelMatrix, y: np.ndarray, costs: np.ndarray, tol: float) -> None:
         # In units of values and of p * scale the problem keeps its form, with caps * scale and an
         # objective times scale.
         with np.errstate(over="ignore", under="ignore"):

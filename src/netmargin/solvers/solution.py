@@ -1,6 +1,7 @@
 """Results of the variation-norm problems, and their conversion to a net."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,7 +57,7 @@ class ReLUMeasure(Record):
         """The activation of the neurons."""
         return Activation(self.slope, self.power)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""
         Z = evaluation_inputs(X, self.atoms.shape[1] - 1, bias=self.bias)
         features = self.activation.feature(Z @ self.atoms[:, :-1].T)
@@ -67,7 +68,7 @@ class ReLUMeasure(Record):
         """The sum of the weights, ||theta||^2 of the net."""
         return float(self.weights.sum())
 
-    def normalized_margin(self, X, y) -> float:
+    def normalized_margin(self, X: Any, y: Any) -> float:
         """The least y_n f(x_n) / mass over samples X (n, d) with labels y (n,), {-1, +1} or {0, 1};
         0 for no atoms. Raises DataError for data of a wrong shape or kind.
         """
@@ -86,7 +87,9 @@ class ReLUMeasure(Record):
         return self._move(atoms, weights)
 
     @classmethod
-    def projected(cls, positions, weights=None, *, bias: bool, power: int = 1) -> "ReLUMeasure":
+    def projected(
+        cls, positions: Any, weights: Any = None, *, bias: bool, power: int = 1
+    ) -> "ReLUMeasure":
         """The same function as a measure on the sphere: weight_j |w_j|^2 at w_j / |w_j|.
 
         Rows w_j = (a_j, b_j) of `positions` (k, D) have `weights` (k,) >= 0, 1 / k each by default;

@@ -29,13 +29,13 @@ _COPIES = 16
 
 
 def fit_two_layer_net(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     loss: str = "squared_hinge",
     C: float = 1.0,
-    activation="relu",
-    sample_weight=None,
+    activation: Any = "relu",
+    sample_weight: Any = None,
     bias: bool = True,
     tol: float = 1e-2,
     time_limit: float | None = None,
@@ -179,7 +179,7 @@ def fit_two_layer_net(
     )
 
 
-def _read_labels(y, weights: np.ndarray, kind: str) -> tuple[np.ndarray | None, np.ndarray]:
+def _read_labels(y: Any, weights: np.ndarray, kind: str) -> tuple[np.ndarray | None, np.ndarray]:
     """The classes and their index (n,) of each sample, or None and targets (n, K)."""
     n, used = len(weights), weights > 0
     if kind in OF_TARGETS:

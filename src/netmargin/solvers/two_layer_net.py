@@ -1,6 +1,7 @@
 """A two-layer net of several outputs that a solver found, and how near it is to the best."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -81,13 +82,13 @@ class TwoLayerFit(RegularizedSolution):
         """The indices of the samples with a dual weight other than 0, ascending."""
         return np.flatnonzero(self.dual.any(1))
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores at X (N, d): (N,) for one output, positive for classes[1]; else (N, K)."""
         Z = evaluation_inputs(X, self.neurons.shape[1], bias=self.bias)
         F = Activation(self.slope, self.power).feature(Z @ self.neurons.T) @ self.outputs
         return F[:, 0] if F.shape[1] == 1 else F
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The class (N,) of the largest score at X (N, d), or the values of targets."""
         scores = self.decision_function(X)
         if self.classes is None:

@@ -5,6 +5,7 @@ import pickle
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,7 +33,7 @@ _LONGEST_BEGINNING = 200
 """Bytes that are compared with them, with white space before."""
 
 
-def save(path: Path, state: dict) -> None:
+def save(path: Path, state: dict[str, Any]) -> None:
     """Write a dict of tensors and plain values, whole or not at all. Raises CheckpointError."""
     held = state.get("model", {})
     to_bytes({name: value for name, value in held.items() if not isinstance(value, Tensor)}, path)
@@ -41,7 +42,7 @@ def save(path: Path, state: dict) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def to_bytes(extra: dict, path: Path) -> bytes:
+def to_bytes(extra: dict[str, Any], path: Path) -> bytes:
     """Extra states of modules as torch saves them; CheckpointError where reading would run code."""
     buffer = io.BytesIO()
     try:
@@ -55,12 +56,12 @@ def to_bytes(extra: dict, path: Path) -> bytes:
     return buffer.getvalue()
 
 
-def from_bytes(content: bytes) -> dict:
+def from_bytes(content: bytes) -> dict[str, Any]:
     """What `to_bytes` wrote, read without executing code. Raises what torch raises."""
     return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
 
 
-def load(path: Path) -> dict:
+def load(path: Path) -> dict[str, Any]:
     """Read a dict of tensors and plain values, onto the CPU. CheckpointError for any other file."""
     with explain_unreadable(path, "not a PyTorch file", Exception):  # of torch and zipfile
         names = [path.name]
@@ -102,7 +103,7 @@ def _find_object(error: Exception) -> str:
     return f"objects other than tensors, numbers and strings{such}, which could run code"
 
 
-def read_checkpoint(path: Path) -> dict:
+def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read the checkpoint of a run, of the present format. Raises CheckpointError."""
     state = load(path)
     if "netmargin_format" not in state or not all(

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..core.files import explain_unreadable
 from ..core.records import Cell, Certainty, Table, number, short_repr
@@ -42,7 +43,7 @@ class History(Record):
     (2, [-1.0, 0.5])
     """
 
-    rows: list[dict] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
     status: Status = Status.RUNNING
     message: str = ""
 
@@ -75,7 +76,7 @@ class History(Record):
         notes = filter(None, [self.message or str(self.status), describe_heldout(self.rows)])
         return Table("Training", rows, heads, list(notes))
 
-    def _describe_end(self) -> dict:
+    def _describe_end(self) -> dict[str, Any]:
         """Numbers of the net at the end of the run."""
         return self.rows[-1]
 
@@ -89,11 +90,11 @@ class History(Record):
         after = wrong[-1] + 1 if wrong else 0
         return self.rows[after]["epoch"] if after < len(self.rows) else None
 
-    def column(self, name: str) -> list:
+    def column(self, name: str) -> list[Any]:
         """The values of one key over all rows."""
         return [row[name] for row in self.rows]
 
-    def frame(self):
+    def frame(self) -> Any:
         """The rows as a pandas DataFrame, one column per key."""
         import pandas
 
@@ -115,7 +116,7 @@ class History(Record):
         return cls(rows, message="read from a file")
 
 
-def describe_heldout(rows: list[dict]) -> str:
+def describe_heldout(rows: list[dict[str, Any]]) -> str:
     """Where the held-out samples of a watch were best, and whether that is past; "" without any."""
     seen = [row for row in rows if row.get("heldout_log10_mean_loss") is not None]
     if not seen:
@@ -129,6 +130,6 @@ def describe_heldout(rows: list[dict]) -> str:
     return f"{said}." if best is last else f"{said}: a checkpoint from there may serve better."
 
 
-def json_line(row: dict) -> str:
+def json_line(row: dict[str, Any]) -> str:
     """One row as a line of JSON, in which floats are written so that they read back bit for bit."""
     return json.dumps(row) + "\n"

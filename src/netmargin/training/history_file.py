@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -15,11 +16,11 @@ from .sample_margins import SampleMargins
 class HistoryFile:
     """The history.jsonl of a folder; call `begin` first."""
 
-    def __init__(self, folder: Path, margins: SampleMargins | None):
+    def __init__(self, folder: Path, margins: SampleMargins | None) -> None:
         self.path, self._margins = folder / HISTORY, margins
         self._written, self._end, self._waiting = b"", 0, b""
 
-    def begin(self, rows: list[dict]) -> None:
+    def begin(self, rows: list[dict[str, Any]]) -> None:
         """Go on from these rows, and cut off others. CheckpointError if they are of another run."""
         make_folder(self.path.parent)
         content = "".join(map(json_line, rows)).encode()
@@ -38,7 +39,7 @@ class HistoryFile:
         if self._margins:
             self._margins.begin(len(rows))
 
-    def read(self, rows: int) -> list[dict]:
+    def read(self, rows: int) -> list[dict[str, Any]]:
         """The first rows of the file. Raises CheckpointError where it has fewer."""
         found = History.load(self.path).rows
         if len(found) < rows:
@@ -48,7 +49,7 @@ class HistoryFile:
             )
         return found[:rows]
 
-    def append(self, row: dict, q: Tensor) -> None:
+    def append(self, row: dict[str, Any], q: Tensor) -> None:
         """Add a row and the margins of all samples, after what could not be written before."""
         self._waiting += json_line(row).encode()
         if self._margins:

@@ -47,11 +47,11 @@ class LearningRate(ABC):
             of a batch to 0: the smallest over the batches, at the cost of one pass.
         """
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """The state that a resumed run needs: the attributes, which should be plain numbers."""
         return dict(vars(self))
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from the state that `state_dict` gave."""
         vars(self).update(state)
 
@@ -85,7 +85,7 @@ class ConstantLR(LearningRate):
     ConstantLR(rate=0.1)
     """
 
-    def __init__(self, rate: float = 0.01):
+    def __init__(self, rate: float = 0.01) -> None:
         self.rate = check_number("rate", rate, above=0)
 
     def relative_rate(self, log_scale: float) -> float:
@@ -138,7 +138,9 @@ class LossBasedLR(LearningRate):
     line searches from above ended at log10-losses of -20 to -1e5.
     """
 
-    def __init__(self, alpha: float = 0.1, r_u: float = 2 ** (1 / 5), r_d: float = 2 ** (1 / 10)):
+    def __init__(
+        self, alpha: float = 0.1, r_u: float = 2 ** (1 / 5), r_d: float = 2 ** (1 / 10)
+    ) -> None:
         self.alpha = check_number("alpha", alpha, above=0)
         self.r_u, self.r_d = check_number("r_u", r_u, at_least=1), check_number("r_d", r_d, above=1)
 
@@ -197,7 +199,7 @@ class AnnealedLR(LearningRate):
         weight_decay: float = 2e-4,
         rate_drops: dict[int, float] | None = None,
         decay_drops: dict[int, float] | None = None,
-    ):
+    ) -> None:
         self.rate = check_number("rate", rate, above=0)
         self.weight_decay = check_number(
             "weight_decay", weight_decay, at_least=0, below=1 / self.rate

@@ -38,7 +38,9 @@ def copy_state(model: nn.Module) -> dict[str, Any]:
     return make_state(copy.deepcopy(held, tensors), state)
 
 
-def make_state(tensors: dict[str, Any], like: dict, prefix: str = "") -> OrderedDict[str, Any]:
+def make_state(
+    tensors: dict[str, Any], like: dict[str, Any], prefix: str = ""
+) -> OrderedDict[str, Any]:
     """A state dict with the versions of modules that another one names, with a prefix there."""
     state, versions = OrderedDict(tensors), getattr(like, "_metadata", None)
     state._metadata = {  # type: ignore[attr-defined]
@@ -49,7 +51,7 @@ def make_state(tensors: dict[str, Any], like: dict, prefix: str = "") -> Ordered
     return state
 
 
-def restore_state(model: nn.Module, state: dict, *, strict: bool = True) -> Any:
+def restore_state(model: nn.Module, state: dict[str, Any], *, strict: bool = True) -> Any:
     """Let a module load a state, and put buffers beside it; what `load_state_dict` returns."""
     beside = {n: b for n, b in model.named_buffers() if n in state}
     if beside:  # without buffers there is no need to know what it saves
@@ -67,7 +69,9 @@ def restore_state(model: nn.Module, state: dict, *, strict: bool = True) -> Any:
     return found
 
 
-def put_state(model: nn.Module, state: dict, path: str | Path, *, strict: bool = True) -> list[str]:
+def put_state(
+    model: nn.Module, state: dict[str, Any], path: str | Path, *, strict: bool = True
+) -> list[str]:
     """Let a module load a state from a file, or leave it; sentences on what only one has."""
     # Of tied weights a file may hold one: the others are the same memory.
     known = {n: t for n, t in tensors_of(model).items() if not is_lazy(t) and not t.is_meta}

@@ -30,7 +30,7 @@ class Randomness:
     generators, and those of the data that have `state_dict`; named as "data.sampler.generator".
     """
 
-    def __init__(self, data: Any, model: nn.Module):
+    def __init__(self, data: Any, model: nn.Module) -> None:
         self._data = data
         self._parts = {} if isinstance(data, Arrays) else _list_parts(data, "data")
         held = _list_attributes(self._parts)
@@ -49,14 +49,14 @@ class Randomness:
         """Put all generators back after a block; objects with state may be in mid-pass."""
         return undisturbed(self._generators.values())
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """The state of everything that is covered, as plain values and tensors."""
         return read_global_states() | {
             "generators": {name: read_state(g) for name, g in self._generators.items()},
             "stateful": {name: thing.state_dict() for name, thing in self._stateful.items()},
         }
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Go on from a saved state. Raises CheckpointError where other generators are there."""
         # All checks before the first change: a refused resume leaves every generator as it was.
         for kind, own in (("generators", self._generators), ("stateful", self._stateful)):

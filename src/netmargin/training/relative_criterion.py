@@ -91,7 +91,7 @@ class RelativeLoss(nn.Module):
     _epoch: tuple[np.ndarray, int]
     """The natural logs of the sums of the losses and of their squares, and the number of losses."""
 
-    def __init__(self, loss: Loss | str | nn.Module | None = None):
+    def __init__(self, loss: Loss | str | nn.Module | None = None) -> None:
         super().__init__()
         self.loss = as_loss(loss)
         self.log_scale = self.log_loss = None

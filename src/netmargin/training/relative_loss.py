@@ -110,7 +110,7 @@ class _LogLoss(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *upstream: Tensor) -> tuple:
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Any, ...]:
         (gradient,) = ctx.saved_tensors
         return (upstream[0] * gradient).to(ctx.dtype), None, None
 

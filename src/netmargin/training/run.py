@@ -47,13 +47,13 @@ class Run:
     def __init__(
         self,
         model: nn.Module,
-        data,
+        data: Any,
         lr: LearningRate,
         loss: Loss,
         batch_size: int | None,
         files: RunFiles | None,
         shuffle: bool,
-    ):
+    ) -> None:
         self.model, self.data, self.lr, self.loss, self.files = model, data, lr, loss, files
         # A re-iterable of batches has its own batch size.
         full = len(data) if isinstance(data, Arrays) else 1
@@ -74,7 +74,7 @@ class Run:
             x, _ = next(batches(self.measured, self.batch_size, self.model))
         return x
 
-    def begin(self, first: Any, saved: dict | None) -> None:
+    def begin(self, first: Any, saved: dict[str, Any] | None) -> None:
         """Start anew, or from a saved state, with the inputs of the first batch."""
         with in_mode(self.model, training=False):
             require_trained_weights(self.model, "nothing to train")
@@ -121,7 +121,7 @@ class Run:
         self._keep(report.q, report.log_loss, attempts=0, rate=None)
         self.save(now=True)
 
-    def epoch(self, show) -> None:
+    def epoch(self, show: Any) -> None:
         """Train for one epoch, as often as its rule wants, calling `show` with each attempt."""
         attempts = 0
         while True:
@@ -201,7 +201,7 @@ class Run:
         steps = (value / square for value, square in found if value > 0 and 0 < square < math.inf)
         return min(steps, default=math.inf)
 
-    def _call_on_batches(self, function: Callable, *, shuffle: bool) -> list:
+    def _call_on_batches(self, function: Callable[..., Any], *, shuffle: bool) -> list[Any]:
         """What a function that differentiates returns on each batch."""
         found = []
         for x, y in self._batches(self.data, self.batch_size, shuffle=shuffle):
@@ -210,7 +210,7 @@ class Run:
             self.gradient_samples += len(x)
         return found
 
-    def _batches(self, data: Any, size: int, *, shuffle: bool = False) -> Iterator:
+    def _batches(self, data: Any, size: int, *, shuffle: bool = False) -> Iterator[Any]:
         """Batches of inputs where the net is, and encoded labels; nothing is checked twice."""
         labels = Labels(self.outputs)
         for x, y in batches(data, size, self.model, shuffle=shuffle, place=self.place):
@@ -263,7 +263,7 @@ class Run:
         if self.whole:
             self.whole.accept()
 
-    def _copy_state(self) -> dict:
+    def _copy_state(self) -> dict[str, Any]:
         """A copy of everything that a resumed run needs."""
         return {
             "epoch": len(self.history) - 1,

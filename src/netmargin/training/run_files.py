@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -26,8 +27,12 @@ class RunFiles:
     """The files of a run: every row goes to `history`; checkpoint.pt is replaced now and then."""
 
     def __init__(
-        self, folder: Path, settings: dict, every_seconds: float, margins: SampleMargins | None
-    ):
+        self,
+        folder: Path,
+        settings: dict[str, Any],
+        every_seconds: float,
+        margins: SampleMargins | None,
+    ) -> None:
         self.folder = folder
         self.checkpoint = self.folder / checkpoint.CHECKPOINT
         self.history = HistoryFile(self.folder, margins)
@@ -49,7 +54,7 @@ class RunFiles:
         with lock:
             yield
 
-    def read(self, resume: str) -> dict | None:
+    def read(self, resume: str) -> dict[str, Any] | None:
         """The saved state, or None. CheckpointError for another run, or if `resume` is "never"."""
         if not self.checkpoint.exists():
             return None
@@ -72,7 +77,7 @@ class RunFiles:
             )
         return state
 
-    def save(self, state: dict, *, now: bool = False) -> None:
+    def save(self, state: dict[str, Any], *, now: bool = False) -> None:
         """Replace the checkpoint, unless it is only seconds old. Raises CheckpointError."""
         if not now and time.monotonic() - self._saved_at < self._every_seconds:
             return
@@ -84,7 +89,7 @@ class RunFiles:
         self._saved_at = time.monotonic()
 
 
-def describe_settings(model: nn.Module, data, **settings) -> dict:
+def describe_settings(model: nn.Module, data: Any, **settings: Any) -> dict[str, Any]:
     """What must agree for a run to be the same: names and shapes, the data, and what is given."""
     shapes = {
         name: list(p.shape)

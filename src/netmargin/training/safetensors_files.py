@@ -74,7 +74,7 @@ def write_safetensors(path: Path, state: dict[str, Any]) -> None:
     tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
     rest = OrderedDict((name, value) for name, value in state.items() if name not in tensors)
     rest._metadata = getattr(state, "_metadata", {})  # type: ignore[attr-defined]
-    kept: dict[tuple, str] = {}
+    kept: dict[tuple[Any, ...], str] = {}
     for name, tensor in tensors.items():
         kept.setdefault(memory_of(tensor) if tensor.numel() else (name,), name)
     metadata = {"format": "pt", _REST: base64.b64encode(to_bytes(rest, path)).decode()}
@@ -91,7 +91,7 @@ def write_safetensors(path: Path, state: dict[str, Any]) -> None:
     write_atomically(path, data)
 
 
-def memory_of(tensor: Tensor) -> tuple:
+def memory_of(tensor: Tensor) -> tuple[Any, ...]:
     """What two tensors have in common exactly if they are the same numbers in the same memory."""
     return tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
 

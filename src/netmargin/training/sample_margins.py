@@ -4,6 +4,7 @@ of the data, by which readers tell whose margins these are.
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -20,7 +21,7 @@ _NAME = "sample_margins-{}.npy"
 class SampleMargins:
     """An array in a folder, float32, with one row of N margins for each row of a history."""
 
-    def __init__(self, folder: Path, data: Arrays):
+    def __init__(self, folder: Path, data: Arrays) -> None:
         self.path = folder / _NAME.format(fingerprint(data))
         self._samples, self._rows, self._waiting = len(data), 0, b""
 
@@ -70,7 +71,7 @@ class SampleMargins:
         return len(self._header()) + self._rows * 4 * self._samples
 
 
-def fingerprint(data) -> str:
+def fingerprint(data: Any) -> str:
     """A short digest of a data set in memory; iterables of batches are not read."""
     if not isinstance(data, Arrays):
         return type(data).__name__

@@ -24,10 +24,10 @@ class StoppingRule(ABC):
     """
 
     @abstractmethod
-    def reached(self, rows: list[dict]) -> str | None:
+    def reached(self, rows: list[dict[str, Any]]) -> str | None:
         """A sentence that says why training is over, or None."""
 
-    def epochs_left(self, rows: list[dict]) -> float | None:
+    def epochs_left(self, rows: list[dict[str, Any]]) -> float | None:
         """An estimate of the epochs still to come, or None where the rows do not tell."""
         return None
 
@@ -50,14 +50,14 @@ class Epochs(StoppingRule):
 
     count: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "count", check_count("count", self.count, at_least=0))
 
-    def reached(self, rows):
+    def reached(self, rows: Any) -> Any:
         """A sentence once the last row is of epoch `count` or later, else None."""
         return f"ran {self.count} epochs" if rows[-1]["epoch"] >= self.count else None
 
-    def epochs_left(self, rows):
+    def epochs_left(self, rows: Any) -> Any:
         """The epochs that are missing to `count`."""
         return self.count - rows[-1]["epoch"]
 
@@ -73,7 +73,7 @@ class Separated(StoppingRule):
     'all samples are correct'
     """
 
-    def reached(self, rows):
+    def reached(self, rows: Any) -> Any:
         """A sentence once the smallest margin is positive, else None."""
         return "all samples are correct" if rows[-1]["q_min"] > 0 else None
 
@@ -96,15 +96,15 @@ class LogLossBelow(StoppingRule):
 
     log10: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "log10", check_number("log10", self.log10))
 
-    def reached(self, rows):
+    def reached(self, rows: Any) -> Any:
         """A sentence once the loss is below the level, else None."""
         fell = rows[-1]["log10_mean_loss"] < self.log10
         return f"log10-loss fell below {self.log10:g}" if fell else None
 
-    def epochs_left(self, rows):
+    def epochs_left(self, rows: Any) -> Any:
         """The epochs to the level if the log-loss goes on as over the last rows, or None."""
         return rows_to(rows, "log10_mean_loss", self.log10)
 
@@ -129,11 +129,11 @@ class MarginGrowthBelow(StoppingRule):
     ratio: float = 0.01
     epochs: int = 100
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "ratio", check_number("ratio", self.ratio))
         object.__setattr__(self, "epochs", check_count("epochs", self.epochs))
 
-    def reached(self, rows):
+    def reached(self, rows: Any) -> Any:
         """A sentence once the margin grows by less, else None.
 
         Raises NotHomogeneousError for a net without a normalized margin.
@@ -151,7 +151,7 @@ class MarginGrowthBelow(StoppingRule):
         return grew if growth < self.ratio else None
 
 
-def rows_to(rows: list[dict], key: str, goal: float) -> float | None:
+def rows_to(rows: list[dict[str, Any]], key: str, goal: float) -> float | None:
     """The rows until a column reaches a goal at the pace of the last rows, or None."""
     recent = rows[-_TREND_ROWS:]
     if len(recent) < 2:
@@ -160,7 +160,7 @@ def rows_to(rows: list[dict], key: str, goal: float) -> float | None:
     return left * (len(recent) - 1) / moved if moved * left > 0 and math.isfinite(left) else None
 
 
-def first_reason(rules: list[StoppingRule], rows: list[dict]) -> str | None:
+def first_reason(rules: list[StoppingRule], rows: list[dict[str, Any]]) -> str | None:
     """What the first rule that is reached says, or None."""
     return next((reason for rule in rules if (reason := rule.reached(rows))), None)
 

@@ -83,7 +83,7 @@ def load_weights(model: nn.Module, path: str | Path, *, strict: bool = True) -> 
     strict = check_flag("strict", strict)
     model = check_model(model)
     file = find_in_folder(file) if file.is_dir() else file
-    content: dict = read_safetensors(file) if is_safetensors(file) else load(file)
+    content: dict[str, Any] = read_safetensors(file) if is_safetensors(file) else load(file)
     if "netmargin_format" in content and isinstance(content.get("model"), dict):
         content = content["model"]
     wanted = model.state_dict().keys()
@@ -192,7 +192,7 @@ def _find_rewriting(names: Collection[str]) -> str:
     return ""
 
 
-def _read_in_all_ways(content: dict, model: nn.Module) -> list[Reading]:
+def _read_in_all_ways(content: dict[str, Any], model: nn.Module) -> list[Reading]:
     """State dicts that a file may stand for, with what was unwrapped; most known names first."""
     wanted = {name.replace(COMPILED, ""): name for name in model.state_dict()}
     # Of transformers, whose files hold a net with its head under the name of the net.

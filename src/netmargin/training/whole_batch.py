@@ -18,7 +18,7 @@ from .relative_loss import differentiate, take_step
 class WholeBatch:
     """All samples, with encoded labels, of a net for which `is_same_in_training` holds."""
 
-    def __init__(self, model: nn.Module, x: Any, y: Tensor, loss: Loss):
+    def __init__(self, model: nn.Module, x: Any, y: Tensor, loss: Loss) -> None:
         self._model, self._x, self._y, self._loss = model, x, y, loss
         self._outputs: Any = None  # with their graph, of the last pass
         self._start: list[tuple[Tensor, Tensor, Tensor]] = []

@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,8 +35,8 @@ Rate = Callable[[np.ndarray], np.ndarray]
 
 
 def train_both_layers(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     width: int | Sequence[int],
     steps: int,
@@ -47,7 +48,7 @@ def train_both_layers(
     paired: bool = False,
     seeds: Sequence[int] = (0,),
     target: float | Sequence[float] | None = None,
-    resample: Callable[[int], tuple] | None = None,
+    resample: Callable[[int], tuple[Any, ...]] | None = None,
     records: int = 100,
     snapshots: Sequence[int] = (),
     dtype: torch.dtype = torch.float32,

@@ -1,7 +1,7 @@
 """What the arguments of training mean: how many runs there are, their data, neurons and steps."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..core.matrices import SolverData, binary_data
 from ..errors import ArgumentError, DataError
 
 
-def count_runs(X, y, **options) -> int:
+def count_runs(X: Any, y: Any, **options: Any) -> int:
     """The number R of runs that lists of options or of data sets ask for. Raises ArgumentError."""
     several = _holds_data_sets(X)
     entries = [*options.values(), X if several else None]
@@ -23,7 +23,7 @@ def count_runs(X, y, **options) -> int:
     return max(lengths, default=1)
 
 
-def read_data_sets(X, y, bias: bool) -> list[SolverData]:
+def read_data_sets(X: Any, y: Any, bias: bool) -> list[SolverData]:
     """The data sets as checked float64 matrices. Raises DataError where their dimensions differ."""
     pairs = zip(X, y, strict=True) if _holds_data_sets(X) else [(X, y)]
     sets = [binary_data(*pair, bias=bias) for pair in pairs]
@@ -33,7 +33,7 @@ def read_data_sets(X, y, bias: bool) -> list[SolverData]:
     return sets
 
 
-def one_per_run(value, count: int) -> list:
+def one_per_run(value: Any, count: int) -> list[Any]:
     """A list with one entry per run: those given, or the single one repeated."""
     entries = list(value) if _is_list(value) else [value]
     return entries * count if len(entries) == 1 else entries
@@ -66,7 +66,7 @@ def draw_neurons(
 
 
 def check_resample(
-    resample: Callable[[int], tuple], data: SolverData, bias: bool
+    resample: Callable[[int], tuple[Any, ...]], data: SolverData, bias: bool
 ) -> Callable[[int], SolverData]:
     """The user's function of the time, which returns checked data now. Raises ArgumentError where
     it gives other samples for the same time, which a run that goes back meets again.
@@ -89,11 +89,11 @@ def check_resample(
     return samples
 
 
-def _holds_data_sets(X) -> bool:
+def _holds_data_sets(X: Any) -> bool:
     """Whether X is a list of input matrices, not one matrix."""
     return isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2
 
 
-def _is_list(value) -> TypeGuard[Sequence]:
+def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     """Whether the value has one entry for each run."""
     return isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)

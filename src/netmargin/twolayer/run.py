@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ alone; float32 ends at e^88.
 """
 
 
-def output_growth(log_scale):
+def output_growth(log_scale: Any) -> Any:
     """The factor by which outputs exceed those of neurons of size 1, capped at e^80."""
     return np.exp(np.minimum(2 * log_scale, _LARGEST_LOG_GROWTH))
 
@@ -58,7 +59,7 @@ class Run(Record):
         self.dual = (slopes / slopes.sum()).numpy()
         self.objective = math.log(len(q)) - self.loss.log_sum(q * output_growth(self.log_scale))
 
-    def progress_row(self, t: int) -> dict:
+    def progress_row(self, t: int) -> dict[str, Any]:
         """The last measurement as a progress line shows it."""
         return {
             "epoch": t,

@@ -49,7 +49,7 @@ class RunGroup:
     runs in padded tensors, with one buffer for all outputs.
     """
 
-    def __init__(self, runs: list[Run], dtype: torch.dtype):
+    def __init__(self, runs: list[Run], dtype: torch.dtype) -> None:
         self._runs, self._dtype = runs, dtype
         self._power, self._loss = runs[0].power, runs[0].loss
         self._loaded: list[Run] = []

@@ -1,6 +1,7 @@
 """The distance of a measure and weights of the samples from the optimality of the F_1 margin."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,13 @@ class Slackness(Record):
 
 
 def slackness(
-    measure: ReLUMeasure, X, y, dual, *, time_limit: float | None = 5.0, seed: int = 0
+    measure: ReLUMeasure,
+    X: Any,
+    y: Any,
+    dual: Any,
+    *,
+    time_limit: float | None = 5.0,
+    seed: int = 0,
 ) -> Slackness:
     """Measure both complementary slackness conditions of the variation-norm margin.
 

@@ -31,7 +31,7 @@ def is_positive(gain: np.ndarray, errors: float = 2.0) -> bool:
     return bool(gain.mean() > errors * standard_errors(gain))
 
 
-def draw_means(axis, x: list, values: np.ndarray, **style: Any) -> None:
+def draw_means(axis: Any, x: list[Any], values: np.ndarray, **style: Any) -> None:
     """Draw the means of values (seeds, len(x)) with two standard errors."""
     bars = {"marker": "o", "markersize": 3, "capsize": 2}
     axis.errorbar(x, values.mean(0), 2 * standard_errors(values), **(bars | style))

@@ -26,7 +26,7 @@ def by_scale(**settings: Any) -> dict[str, Settings]:
     }
 
 
-def cross(**values: Iterable) -> list[Row]:
+def cross(**values: Iterable[Any]) -> list[Row]:
     """List runs with every combination of these values, those named last changing fastest."""
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 

@@ -5,6 +5,7 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...core.arguments import check_choice, check_count, check_flag, check_path
 from ...core.files import write_atomically
@@ -162,7 +163,7 @@ def describe_status(id: str, scale: str, out: Path) -> str:
     return "holds" if all(check["holds"] for check in numbers["checks"]) else "DOES NOT HOLD"
 
 
-def read_numbers(known: Figure, scale: str, out: str | Path) -> dict | None:
+def read_numbers(known: Figure, scale: str, out: str | Path) -> dict[str, Any] | None:
     """Read the numbers that a reproduction wrote; None where none are, or of other settings."""
     try:
         numbers = json.loads((Path(out) / known.id / scale / "numbers.json").read_text())

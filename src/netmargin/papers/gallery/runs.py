@@ -93,7 +93,7 @@ def _read(file: Path) -> Row | None:
         return None
 
 
-def _definition(value: Any, seen: list) -> str:
+def _definition(value: Any, seen: list[Any]) -> str:
     """The code of a function or class of the papers' folders and of all that it refers to there.
 
     The library outside is left out: its results are held by tests, and a hash that covered it would

@@ -71,7 +71,7 @@ class Entry:
         shown = all(violation > self.claim.tolerance for _, violation, _ in self.refuted)
         return self.instances > 0 and self.worst <= self.claim.tolerance and shown
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """All values as a dictionary of JSON values; an infinite violation becomes None."""
         words = ("id", "statement", "source", "hypotheses", "because", "tolerance")
         found = ("instances", "worst", "seconds", "setting", "measured", "counterexample")
@@ -122,7 +122,7 @@ class Claim:
     def __repr__(self) -> str:
         return short_repr(self, "id", "statement", "source", "tolerance")
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         # Another process has the claim under the same id, once it has imported the papers' modules.
         # The check cannot be sent: its name stands for the claim.
         return _find_claim, (self.id,)
@@ -143,7 +143,7 @@ class Claim:
         quick: bool = False,
         seed: int = 0,
         trials: Iterable[int] | None = None,
-        **constants,
+        **constants: Any,
     ) -> Entry:
         """Run the check on some trials and return the worst violation; torch's random state is
         untouched.

@@ -4,6 +4,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -141,7 +142,7 @@ class Points:
         found = torch.autograd.grad(values.sum(), list(self.theta.values()), retain_graph=True)
         return dict(zip(self.theta, found, strict=True))
 
-    def inner(self, a: dict[str, Tensor], b: dict[str, Tensor], names=None) -> Tensor:
+    def inner(self, a: dict[str, Tensor], b: dict[str, Tensor], names: Any = None) -> Tensor:
         """Inner products over the parameters `names`, all by default: (B,)."""
         return torch.stack([(a[n] * b[n]).flatten(1).sum(1) for n in names or self.theta]).sum(0)
 

@@ -20,7 +20,7 @@ class _Mutated:
         self._old, self._new, self._share = old, new, 10 ** -(2 * new.random())
 
     def __getattr__(self, name: str) -> Any:
-        def draw(*args, **options):
+        def draw(*args: Any, **options: Any) -> Any:
             """Draw from both generators, and mix."""
             old, new = (getattr(r, name)(*args, **options) for r in (self._old, self._new))
             alone = name in _ENTRYWISE and options.get("replace", True)
@@ -89,7 +89,7 @@ class Finding:
     __repr__ = short_repr
 
     @classmethod
-    def of(cls, violations, setting: str, measured: str = "", **room: float) -> "Finding":
+    def of(cls, violations: Any, setting: str, measured: str = "", **room: float) -> "Finding":
         """Build a finding from a number, an array or a tensor of violations, one per instance.
 
         NaN counts as an infinite violation: a check that computes nothing must not pass.
@@ -100,7 +100,7 @@ class Finding:
         return cls(np.where(np.isnan(flat), np.inf, flat), setting, measured, room)
 
     @classmethod
-    def of_one(cls, criteria, setting: str, measured: str = "", **room: float) -> "Finding":
+    def of_one(cls, criteria: Any, setting: str, measured: str = "", **room: float) -> "Finding":
         """Build a finding of one instance, such as a run, that has to meet several criteria.
 
         Its violation is the largest of them. Without any criterion no instance was examined.

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from joblib import delayed
 
@@ -82,7 +83,7 @@ class Ledger:
         notes = [line for e in self.entries for line in (*failure(e), *loose(e))]
         return "\n".join([HEADER, *map(row, self.entries), *notes, "", self.conclusion()])
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """All values as a dictionary of JSON values."""
         entries = [
             {"paper": title_of_paper(entry), **entry.to_dict(), "failures": failure(entry)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 from ...figures.style import BOTH, OUTPUT, open_canvas
 from ..gallery.figure import Check, Figure, Row, Settings
@@ -24,8 +25,8 @@ def make_curves(
     net: str,
     rates: tuple[str, ...],
     names: tuple[str, ...],
-    check: Callable | None = None,
-    **given,
+    check: Callable[..., Any] | None = None,
+    **given: Any,
 ) -> Figure:
     """A figure of a row of panels for each rate, the quantities `names` in columns; the check is
     `check_fit` of the margin among them, where there is no other.
@@ -33,7 +34,7 @@ def make_curves(
     margin = next(name for name in names if "margin" in name)
     titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
 
-    def draw(settings: Settings, rows: list[Row]):
+    def draw(settings: Settings, rows: list[Row]) -> Any:
         """Draw the curves of all runs."""
         drawn, axes = open_canvas(len(names), len(rates), width=3.6, height=2.9)
         for row_of_axes, rate in zip(axes, rates, strict=True):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ def examine_points(
     *,
     mean: bool = False,
     order_factor: float = 1.0,
-    **options,
+    **options: Any,
 ) -> tuple[Points, dict[str, Tensor], str]:
     """Draw points that separate their samples; what claims combine there; the setting in words.
 
@@ -77,7 +77,7 @@ def examine_points(
     return points, found, f"{loss.name} loss, {points.setting()}"
 
 
-def run_flow(start: "Start", depth: float, loss: Loss = EXPONENTIAL, **options) -> Trajectory:
+def run_flow(start: "Start", depth: float, loss: Loss = EXPONENTIAL, **options: Any) -> Trajectory:
     """Run the gradient flow of a loss down to a log10-loss."""
     until = LogLossBelow(depth)
     return gradient_flow(start.net, start.data, until=until, loss=loss, progress=False, **options)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -105,7 +106,7 @@ def runs(
     return cross(net=[net], rate=rates, bias=biases, seed=range(seeds))
 
 
-def make_figure(*, minutes: dict[str, float], **given) -> Figure:
+def make_figure(*, minutes: dict[str, float], **given: Any) -> Figure:
     """A figure of runs of `train_net`, which all figures of this paper share, at these scales."""
 
     def concerns(run: Row, setting: str) -> bool:
@@ -177,7 +178,7 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
     return last | {"looks": looks, "curve": curve}
 
 
-def _thin_curve(rows: list[Row]) -> dict[str, list]:
+def _thin_curve(rows: list[Row]) -> dict[str, list[Any]]:
     """Keep the rows of a history at epochs in geometric distances, as lists by quantity."""
     spaced = np.geomspace(1, len(rows), _POINTS).round().astype(int) - 1
     kept = sorted({0, *np.unique(spaced).tolist()})

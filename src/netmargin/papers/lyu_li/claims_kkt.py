@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from ._instances import (
 
 _SHARES = (1.2, 0.8, 0.6, 0.4, 0.3, 0.2)
 """Epsilon of Theorem A.9 in units of C_1; the theorem takes any below sqrt(3/2)."""
-_LATE_FLOWS: tuple[tuple[dict, Loss, dict], ...] = (
+_LATE_FLOWS: tuple[tuple[dict[str, Any], Loss, dict[str, Any]], ...] = (
     ({"power": 2, "width": 3}, EXPONENTIAL, {}),
     ({"power": 1, "width": 4}, Logistic(), {"radius": 1e-3}),
     ({"power": 2, "width": 3, "outputs": 3}, CrossEntropy(), {"norm": "layers"}),
@@ -47,7 +47,7 @@ class LateFlow(NamedTuple):
     weights: list[dict[str, Tensor]]
     betas: list[float]  # of the velocity of least norm, on kinks too
     loss: Loss
-    options: dict
+    options: dict[str, Any]
     slow: float  # epsilon falls like a power of q_min, itself a root of log 1/Loss for e^{-q^3}
     where: str
 

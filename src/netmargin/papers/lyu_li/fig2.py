@@ -1,5 +1,7 @@
 """Figure 2: the Mexican hat f(u, v)."""
 
+from typing import Any
+
 import numpy as np
 
 from ...figures.style import OUTPUT, open_canvas
@@ -13,7 +15,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return {str(k): mexican_hat.examine(trials=trials, exponent=k).worst for k in (3, 4)}
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw f(u, v) over the disk, and the curve phi = 1 / (1 - r^2) that the flow follows."""
     r, phi = np.meshgrid(np.linspace(1e-3, 0.999, 60), np.linspace(0, 2 * np.pi, 121))
     drawn, ((axis,),) = open_canvas(width=4.3, height=3.6, projection="3d")

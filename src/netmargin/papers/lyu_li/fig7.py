@@ -1,5 +1,7 @@
 """Figure 7: training and test accuracy during training without bias, loss-based rate."""
 
+from typing import Any
+
 import numpy as np
 
 from ...figures.style import BOTH, OUTPUT, open_canvas
@@ -9,7 +11,7 @@ from ._training import LOSS_BASED, SUBSET, SUBSET_VGG, WITHOUT_BIAS, make_figure
 NETS = {"cnn": "CNN on MNIST", "vgg": "VGGNet on CIFAR-10"}
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw single runs (thin) and their mean (thick), as far as all runs go."""
     drawn, (axes,) = open_canvas(2)
     for axis, (net, title) in zip(axes, NETS.items(), strict=True):

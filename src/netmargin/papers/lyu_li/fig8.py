@@ -4,6 +4,7 @@ epochs.
 
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -89,7 +90,7 @@ def radii(row: Row, found: str = "upper") -> np.ndarray:
     return np.array([np.inf if radius is None else radius for radius in row[found]])
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw the share of samples with radius above epsilon; on the right the small epsilons."""
     from matplotlib import colormaps
 

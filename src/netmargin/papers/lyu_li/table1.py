@@ -1,6 +1,7 @@
 """Table 1: the CNN without bias on MNIST after training for different numbers of epochs."""
 
 from itertools import pairwise
+from typing import Any
 
 from ...figures.style import BOTH, OTHER, open_canvas
 from ..gallery.figure import Check, Row, Settings
@@ -29,7 +30,7 @@ def models(rows: list[Row]) -> dict[str, Row]:
     return named | dict(zip(["maximize_margin"], ascent, strict=False))
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw the table, with the paper's margins in the last column."""
     drawn, ((axis,),) = open_canvas(width=8.2, height=2.4)
     axis.axis("off")

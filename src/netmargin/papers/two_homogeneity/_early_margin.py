@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -138,7 +138,7 @@ def early_margin(
     )
 
 
-def _check_measure(p, m: int) -> np.ndarray:
+def _check_measure(p: Any, m: int) -> np.ndarray:
     """Probabilities of m features, as given. Raises ArgumentError where they are none."""
     found = as_array(p, "p")
     if found.shape != (m,) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-9:
@@ -206,7 +206,9 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     return np.array([own, other])
 
 
-def _own_gradients(features: Callable, V: dict[str, Tensor], x: Tensor, m: int) -> Tensor | None:
+def _own_gradients(
+    features: Callable[..., Any], V: dict[str, Tensor], x: Tensor, m: int
+) -> Tensor | None:
     """Gradients of the features of each sample, (N, m, row), where feature j depends on the rows j
     of V alone; None where one depends on another's rows.
     """

@@ -1,6 +1,7 @@
 """A bound of the test error that falls like 1 / n."""
 
 import math
+from typing import Any
 
 from ...bounds.bound import INDEPENDENT_SAMPLES, Bound, check_delta, finite_array
 from ...bounds.networks import describe_radius
@@ -8,7 +9,7 @@ from ...core.arguments import check_number
 from ...errors import DataError
 
 
-def fast_rate_bound(q, *, radius: float, delta: float = 0.05, constant: float = 1e5) -> Bound:
+def fast_rate_bound(q: Any, *, radius: float, delta: float = 0.05, constant: float = 1e5) -> Bound:
     """A bound of the test error of a normalized two-layer net that falls like 1 / n.
 
     K (log^3 n Rad^2 / gamma^2 + log(log(4 b / gamma) / delta) / n), Rad <= b / sqrt n, b =

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,7 +56,7 @@ def stacked_log_loss(net: nn.Module, theta: dict[str, Tensor], x: Tensor, y: Ten
 class MovingFeatures:
     """Signed features z_i = y_i beta . F(x_i; V) of a net (4), as functions of a flat V."""
 
-    def __init__(self, net: NormalizedNet, x: Tensor, y: Tensor):
+    def __init__(self, net: NormalizedNet, x: Tensor, y: Tensor) -> None:
         self.net, self.data, self._inner, self._x = net, (x, y), net.inner, x
         self._signs = y.double()[:, None] * torch.sign(net.balanced_product())
         self._sizes = {name: p.shape for name, p in net.inner.named_parameters()}
@@ -116,7 +117,7 @@ def draw_moving_features(
 def run_mirror_flow(
     z: Callable[[float], np.ndarray] | MovingFeatures,
     u0: np.ndarray,
-    times,
+    times: Any,
     reference: np.ndarray,
     linear: bool = False,
     mirror: tuple[np.ufunc, np.ufunc] = (np.log, np.exp),

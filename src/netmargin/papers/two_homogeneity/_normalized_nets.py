@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ there are 0 to rounding.
 class NormalizedReLU(nn.Module):
     """Features relu(v_j . x / |v_j|), (N, inputs) to (N, width), v_j uniform on the sphere."""
 
-    def __init__(self, inputs: int, width: int, *, seed: int = 0):
+    def __init__(self, inputs: int, width: int, *, seed: int = 0) -> None:
         super().__init__()
         random = torch.Generator().manual_seed(check_seed(seed))
         v = torch.randn(width, inputs, dtype=torch.float64, generator=random)
@@ -47,7 +48,7 @@ def rms_norm_features(width: int) -> nn.Module:
 class AttentionFeatures(nn.Module):
     """Attention, a GELU layer, a mean over positions, LayerNorm: (N, d) to (N, width)."""
 
-    def __init__(self, inputs: int, positions: int, width: int, *, inner: int = 3):
+    def __init__(self, inputs: int, positions: int, width: int, *, inner: int = 3) -> None:
         super().__init__()
         self._shape = (positions, inputs)
         self.embed, self.up = nn.Linear(inputs, inner), nn.Linear(inner, width)
@@ -98,7 +99,7 @@ class NormalizedNet(nn.Module):
     ubiquity of 2-homogeneity" 2024, (2).
     """
 
-    def __init__(self, inner: nn.Module, width: int, *, seed: int = 0):
+    def __init__(self, inner: nn.Module, width: int, *, seed: int = 0) -> None:
         super().__init__()
         width = check_count("width", width)
         # Drawn as integers, so that signs are the same whatever the default dtype.
@@ -129,7 +130,7 @@ class NormalizedNet(nn.Module):
         return a * b
 
 
-def mirror_flow(net: NormalizedNet, data: Data, **options) -> Trajectory:
+def mirror_flow(net: NormalizedNet, data: Data, **options: Any) -> Trajectory:
     """Follow the mirror flow in u = |a . b|, which gradient flow with |a_j| = |b_j| is (Lemma 3.2).
 
     d ln u / dt = -2 grad_u, dV / dt = -grad_V of the summed loss. `options` are `gradient_flow`'s;
@@ -153,7 +154,7 @@ class _MirrorNet(nn.Module):
 
     beta: Tensor
 
-    def __init__(self, net: NormalizedNet):
+    def __init__(self, net: NormalizedNet) -> None:
         super().__init__()
         product = net.balanced_product()
         self.inner, log_u = net.inner, torch.log(product.abs())

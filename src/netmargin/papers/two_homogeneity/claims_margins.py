@@ -2,6 +2,7 @@
 
 import collections
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -80,7 +81,11 @@ def partial_monotone(trial: Trial, *, order: float = 1.0, sign: float = 1.0) -> 
 
 
 def _give_head(
-    random: np.random.Generator, net: NormalizedNet, theta: dict, x: torch.Tensor, layers: int
+    random: np.random.Generator,
+    net: NormalizedNet,
+    theta: dict[str, Any],
+    x: torch.Tensor,
+    layers: int,
 ) -> torch.nn.Module:
     """Put layers without biases on the features, in place of a and b, at stacked parameters; on one
     fixed feature the first eight are balanced and of rank one, where equality is attained.
@@ -144,7 +149,7 @@ def partial_limits(trial: Trial, *, bound: float = 1.0, limit: float = 1.0) -> F
 class _DoublyExponential(torch.nn.Module):
     """c exp(exp(v)) x: linear in c, with a feature that no bound holds."""
 
-    def __init__(self, c: float, v: float):
+    def __init__(self, c: float, v: float) -> None:
         super().__init__()
         self.c, self.v = map(torch.nn.Parameter, torch.tensor([[c], [v]], dtype=torch.float64))
 

@@ -90,7 +90,7 @@ def _() -> Finding:
     return Finding.of(found.violations.max(), f"{found.setting}: the two sides have opposite signs")
 
 
-MIRRORS: dict[str, tuple[np.ufunc, np.ufunc, Callable]] = {
+MIRRORS: dict[str, tuple[np.ufunc, np.ufunc, Callable[..., Any]]] = {
     "entropy": (np.log, np.exp, lambda u: u * np.log(u) - u),
     "squares": (np.positive, np.positive, lambda u: u**2 / 2),
     "hyperbolic entropy": (np.arcsinh, np.sinh, lambda u: u * np.arcsinh(u) - np.sqrt(1 + u**2)),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.special import binom
@@ -83,7 +84,7 @@ def _fit_parity_rates(exponent: float) -> Finding:
     return Finding.of_one(violations, "parities of 2 and 4 bits, d = 64 to 256", ", ".join(shown))
 
 
-def _compute_parity_correlation(d: int, k: int, kernel: Callable) -> float:
+def _compute_parity_correlation(d: int, k: int, kernel: Callable[..., Any]) -> float:
     """The kernel margin sqrt(mean chi chi K): a sum over the bits that differ in S and outside."""
     i, j = np.arange(k + 1)[:, None], np.arange(d - k + 1)[None]
     shares = binom(k, i) * (binom(d - k, j) / 2.0**d) * (-1.0) ** i

@@ -3,6 +3,7 @@ it, without a figure).
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return curves | {"status": flow.status}
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw smooth margins (solid) and margins (dotted)."""
     drawn, ((axis,),) = open_canvas(width=5.2)
     for row, colour in zip(rows, (BOTH, OUTPUT, OTHER, EXACT), strict=True):

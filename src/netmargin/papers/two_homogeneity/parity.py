@@ -2,6 +2,8 @@
 and tangent kernel (the paper states it, without a figure).
 """
 
+from typing import Any
+
 import numpy as np
 
 from ...datasets import parity
@@ -27,7 +29,7 @@ def _by_n(rows: list[Row]) -> tuple[list[int], np.ndarray, np.ndarray]:
     return ns, net, kernels[:, np.arange(len(ns)), best]
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw means with two standard errors."""
     ns, net, kernel = _by_n(rows)
     drawn, ((axis,),) = open_canvas()

@@ -9,6 +9,7 @@ without such conflicts some function takes the values, however large its norm.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -128,7 +129,7 @@ def _exact_ray(z: np.ndarray) -> tuple[tuple[int, ...], Fraction]:
 
 
 def _find_odd_contradiction(
-    data: SolverData, units: np.ndarray, lengths: np.ndarray, kept, ray, small: float
+    data: SolverData, units: np.ndarray, lengths: np.ndarray, kept: Any, ray: Any, small: float
 ) -> tuple[np.ndarray | None, bool, list[int]]:
     """Weights that prove f(z) - f(-z) not linear, or None; whether it is; samples that follow."""
     minus = kept[ray[kept] % 2 == 0]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class DualSearch(NeuronSearch):
     zero_margin = ZERO_MARGIN
     many = 1  # how many times as many neurons are added and starts are taken
 
-    def __init__(self, restricted: RestrictedProblem, options: Options):
+    def __init__(self, restricted: RestrictedProblem, options: Options) -> None:
         super().__init__(restricted.Z, options)
         self.restricted = restricted
         self.centre = self.dual = restricted.even_dual()
@@ -172,7 +173,7 @@ class DualSearch(NeuronSearch):
     def trim_dual(self, dual: np.ndarray) -> np.ndarray:
         """Drop small dual weights, which make branching long, while no known value grows."""
         used = self.restricted.U[self.restricted.weights != 0]
-        how: dict = {"count": 1, "activation": self.activation, "deadline": self.deadline}
+        how: dict[str, Any] = {"count": 1, "activation": self.activation, "deadline": self.deadline}
         for threshold in _TRIMMED_PARTS:
             trimmed = self._keep_large(dual, threshold)
             _, values = search_neurons(self.Z, self.coefficients(trimmed), used, **how)

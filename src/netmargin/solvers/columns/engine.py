@@ -137,7 +137,7 @@ def generate_columns(
 class Patience:
     """Counts `idle` rounds since a number fell by a part `progress`: over after `rounds`."""
 
-    def __init__(self, rounds: int, progress: float):
+    def __init__(self, rounds: int, progress: float) -> None:
         self._rounds, self._progress = rounds, progress
         self.reset()
 

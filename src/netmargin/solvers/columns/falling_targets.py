@@ -9,6 +9,7 @@ all neurons are kept for all targets.
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -80,8 +81,15 @@ class FallingTargets:
     """
 
     def __init__(
-        self, Z, signs, target, options: Options, *, slack_cost: float = np.inf, sparse: bool = True
-    ):
+        self,
+        Z: Any,
+        signs: Any,
+        target: Any,
+        options: Options,
+        *,
+        slack_cost: float = np.inf,
+        sparse: bool = True,
+    ) -> None:
         self._Z, self.signs, self._target, self._activation = Z, signs, target, options.activation
         self._slack_cost, self._sparse = slack_cost, sparse
         self._random, self._deadline = np.random.default_rng(options.seed), options.deadline

@@ -32,7 +32,7 @@ class LeastNormProblem(MarginProblem):
     centre_weight = 0.0  # slacks keep dual weights from jumping; halfway takes twice the rounds
     many = 3  # as many neurons as samples are needed, and each of them saves rounds
 
-    def __init__(self, Z: np.ndarray, target: np.ndarray, options: Options):
+    def __init__(self, Z: np.ndarray, target: np.ndarray, options: Options) -> None:
         tol = max(options.tol - _ROUNDING, _PART_OF_TOLERANCE * options.tol)
         super().__init__(RestrictedNorm(Z, target, options.activation), replace(options, tol=tol))
         arcs = len(Z) ** max(np.linalg.matrix_rank(Z) - 1, 1)

@@ -67,7 +67,7 @@ class MarginProblem(DualSearch):
 
     def __init__(
         self, restricted: RestrictedProblem, options: Options, neurons: np.ndarray | None = None
-    ):
+    ) -> None:
         """`neurons` (k, D) are those of the caller."""
         super().__init__(restricted, options)
         self.recent = self.recent if neurons is None else neurons

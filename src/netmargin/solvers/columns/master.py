@@ -43,7 +43,7 @@ class MasterLP:
     recomputes margins and bounds. `options` of HiGHS are for a program that does not grow.
     """
 
-    def __init__(self, rows: Constraints, **options: float):
+    def __init__(self, rows: Constraints, **options: float) -> None:
         self._samples, infinity = len(rows.target), highspy.kHighsInf
         per_row, least = _OF_EQUALITIES if rows.equal else (_ITERATIONS_PER_ROW, 0)
         self._program = Simplex(

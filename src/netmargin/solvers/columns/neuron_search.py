@@ -30,7 +30,7 @@ class NeuronSearch:
     at prices c (n,); the `recent` ones (k, D) were found last.
     """
 
-    def __init__(self, Z: np.ndarray, options: Options):
+    def __init__(self, Z: np.ndarray, options: Options) -> None:
         self.Z, self.activation, self.options = Z, options.activation, options
         self.tol, self.deadline = options.tol, options.deadline
         self.random = np.random.default_rng(options.seed)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 from joblib import effective_n_jobs
 
@@ -24,7 +25,13 @@ class Options:
 
 
 def read_options(
-    tol, time_limit, pricing, seed, n_jobs=None, activation="relu", power=1
+    tol: Any,
+    time_limit: Any,
+    pricing: Any,
+    seed: Any,
+    n_jobs: Any = None,
+    activation: Any = "relu",
+    power: Any = 1,
 ) -> Options:
     """Check the options, of which the time limit begins here, and the activation, of degree 1, or
     squared ReLU for power 2. Raises ArgumentError.
@@ -44,7 +51,7 @@ def read_options(
     )
 
 
-def _count_threads(n_jobs) -> int:
+def _count_threads(n_jobs: Any) -> int:
     """The number of threads that n_jobs stands for, as in joblib: None is one, -1 all cores."""
     if n_jobs is None:
         return 1

@@ -39,7 +39,7 @@ class RegularizedProblem(NeuronSearch):
 
     zero = None
 
-    def __init__(self, samples: Samples, options: Options):
+    def __init__(self, samples: Samples, options: Options) -> None:
         super().__init__(samples.Z, options)
         self.by_targets &= not self.endless
         self._samples = samples

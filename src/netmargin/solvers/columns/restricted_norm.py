@@ -41,7 +41,7 @@ class RestrictedNorm(RestrictedProblem):
 
     smallest = 1e-14  # of samples 1e-12 apart the norm is 1e12, and larger ones are not reached
 
-    def __init__(self, Z: np.ndarray, target: np.ndarray, activation: Activation = RELU):
+    def __init__(self, Z: np.ndarray, target: np.ndarray, activation: Activation = RELU) -> None:
         super().__init__(Z, Constraints(np.ones(len(Z)), target, equal=True), activation)
 
     @property

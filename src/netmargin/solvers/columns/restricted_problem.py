@@ -4,6 +4,7 @@ recomputed in float64.
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class RestrictedProblem:
 
     smallest = _SMALLEST  # a smaller t is 0 to the tolerance of the linear program
 
-    def __init__(self, Z, rows: Constraints, activation: Activation = RELU):
+    def __init__(self, Z: Any, rows: Constraints, activation: Activation = RELU) -> None:
         self.Z, self.rows, self.activation = Z, rows, activation
         # The empty net, f = 0, attains this t with slacks for all, and 0 where there are none.
         self.t, self.weights = 1 / (rows.slack_cost * float(np.abs(rows.target).sum())), np.zeros(0)

@@ -8,6 +8,7 @@ Wakin and Boyd 2008).
 """
 
 import math
+from typing import Any
 
 import highspy
 import numpy as np
@@ -39,7 +40,9 @@ class SparseWeights:
     same for all problems.
     """
 
-    def __init__(self, target: np.ndarray, slack_cost: float, weights: np.ndarray, unit: float):
+    def __init__(
+        self, target: np.ndarray, slack_cost: float, weights: np.ndarray, unit: float
+    ) -> None:
         self._target, self._slack_cost, self._unit = target, slack_cost, unit
         self._last, self._sum = weights, float(weights.sum())
         self._costs = 1 / (weights / self._sum + _FIRST_SMALL / len(weights))
@@ -98,7 +101,7 @@ class SparseWeights:
         return np.zeros(0, dtype=int), program
 
 
-def _require_below_level(program: Simplex, matrix) -> None:
+def _require_below_level(program: Simplex, matrix: Any) -> None:
     """Add the rows matrix @ p - level <= 0."""
     count = matrix.shape[0]
     rows = sparse.hstack([sparse.csr_matrix(matrix), -np.ones((count, 1))])

@@ -1,6 +1,7 @@
 """Activations of two-layer nets, as the problems over neurons use them: they know no loss."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,7 +72,7 @@ def squared(activation: Activation) -> Activation:
 _NAMED = {"relu": RELU, "abs": ABSOLUTE, "linear": LINEAR, "squared_relu": squared(RELU)}
 
 
-def read_activation(activation, *, squares: bool = True) -> Activation:
+def read_activation(activation: Any, *, squares: bool = True) -> Activation:
     """The activation that a name, a module or a function of tensors stands for; `squares` says
     whether powers of 2 are allowed. Raises ArgumentError for any other, with the reason.
     """
@@ -91,7 +92,7 @@ def read_activation(activation, *, squares: bool = True) -> Activation:
     return found
 
 
-def _measure(activation) -> Activation:
+def _measure(activation: Any) -> Activation:
     """The activation that a function of tensors computes, from its values on both sides of 0."""
     points = torch.tensor(_POINTS, dtype=torch.float64, device="cpu")
     try:

@@ -91,7 +91,7 @@ class LinearWeights:
     leave that had no weight for some rounds.
     """
 
-    def __init__(self, exact: Samples):
+    def __init__(self, exact: Samples) -> None:
         """`exact` are the samples in float64."""
         assert isinstance(exact.loss, QuadraticLoss)
         self._exact, self._loss, self.cap, self._capped = exact, exact.loss, _CAP, 0

@@ -6,6 +6,7 @@ some samples, an index or a slice.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class Values:
 
     combine = split = margins
 
-    def take(self, rows) -> "Values":
+    def take(self, rows: Any) -> "Values":
         return self
 
 
@@ -42,7 +43,7 @@ class Signs:
 
     combine = split = margins
 
-    def take(self, rows) -> "Signs":
+    def take(self, rows: Any) -> "Signs":
         return Signs(self.y[rows])
 
 
@@ -71,7 +72,7 @@ class Rivals:
         p[np.arange(len(p)), self.y] = 0.0
         return p
 
-    def take(self, rows) -> "Rivals":
+    def take(self, rows: Any) -> "Rivals":
         return Rivals(self.y[rows], self.outputs)
 
 

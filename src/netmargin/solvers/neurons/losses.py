@@ -6,7 +6,7 @@ gradient of the loss at the optimum, at which no neuron has a value |sum_n phi(w
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import entr, xlog1py
@@ -50,7 +50,7 @@ class Loss(Protocol):
     def near(self, F: np.ndarray) -> np.ndarray:
         """The samples (n,) that have slopes, or may soon."""
 
-    def take(self, rows) -> "Loss":
+    def take(self, rows: Any) -> "Loss":
         """The loss of these samples, an index or a slice."""
 
 
@@ -113,7 +113,7 @@ class QuadraticLoss:
         short = self.target - self.labels.margins(F) + self.centre / self.cost
         return ((short > -_NEAR) & (self.high > 0)).any(1) | (self.low < 0)
 
-    def take(self, rows) -> "QuadraticLoss":
+    def take(self, rows: Any) -> "QuadraticLoss":
         parts = {name: getattr(self, name)[rows] for name in ("target", "high", "cost", "centre")}
         return replace(self, labels=self.labels.take(rows), **parts)
 
@@ -162,7 +162,7 @@ class LogisticLoss:
     def near(self, F: np.ndarray) -> np.ndarray:
         return np.ones(len(F), bool)
 
-    def take(self, rows) -> "LogisticLoss":
+    def take(self, rows: Any) -> "LogisticLoss":
         return LogisticLoss(self.labels.take(rows), self.cost[rows])
 
     def _lose(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

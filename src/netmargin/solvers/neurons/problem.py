@@ -1,6 +1,7 @@
 """Samples with labels or targets as the problem that `slide_columns` solves, and back."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,13 @@ class FitProblem:
 
     @classmethod
     def of(
-        cls, Z: np.ndarray, labels, weights: np.ndarray, kind: str, C: float, activation: Activation
+        cls,
+        Z: np.ndarray,
+        labels: Any,
+        weights: np.ndarray,
+        kind: str,
+        C: float,
+        activation: Activation,
     ) -> "FitProblem":
         """Of inputs Z (n, D), classes (n,) from 0 on or targets (n, K), and weights (n,)."""
         used = np.flatnonzero(weights)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Samples:
         dtype = np.float32 if len(self.Z) >= _SINGLE else np.float64
         return replace(self, Z=self.Z.astype(dtype, copy=False))
 
-    def take(self, rows) -> "Samples":
+    def take(self, rows: Any) -> "Samples":
         """These samples alone, an index or a slice."""
         return Samples(self.Z[rows], self.loss.take(rows), self.activation)
 

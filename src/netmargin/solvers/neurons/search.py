@@ -8,6 +8,7 @@ w . z_n = 0), where maxima usually lie; a Newton method on smoothed kinks then s
 import math
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -210,7 +211,14 @@ def _draw_near(known: np.ndarray, count: int, random: np.random.Generator) -> np
 
 
 def _ascend(
-    Z, C, W: np.ndarray, steps: int, activation: Activation, *, deadline=math.inf, longest=1.0
+    Z: Any,
+    C: Any,
+    W: np.ndarray,
+    steps: int,
+    activation: Activation,
+    *,
+    deadline: Any = math.inf,
+    longest: Any = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ascend along gradients from unit neurons W (m, D), each with a step length of its own, up to
     the `longest` (m,) and the deadline.
@@ -241,7 +249,7 @@ def _ascend(
 
 
 def _climb(
-    Z, C, W: np.ndarray, least: np.ndarray, activation: Activation
+    Z: Any, C: Any, W: np.ndarray, least: np.ndarray, activation: Activation
 ) -> tuple[np.ndarray, np.ndarray]:
     """The responses G of neurons W (m, D), and the directions (m, D) in which their values grow
     most, of those that are above `least` (m,).
@@ -260,7 +268,7 @@ def _climb(
     return G, gradients
 
 
-def _pull_all(Z, C, W: np.ndarray, V: np.ndarray, activation: Activation) -> np.ndarray:
+def _pull_all(Z: Any, C: Any, W: np.ndarray, V: np.ndarray, activation: Activation) -> np.ndarray:
     """The gradients sum_n phi'(w_j . z_n) (C_n . V_j) z_n (m, D)."""
     W, V, gradients = W.astype(Z.dtype), V.astype(Z.dtype), np.zeros(W.shape)
     for rows in slices(len(Z), len(W)):
@@ -268,7 +276,7 @@ def _pull_all(Z, C, W: np.ndarray, V: np.ndarray, activation: Activation) -> np.
     return gradients
 
 
-def _settle(Z, C, W: np.ndarray, activation: Activation, deadline: float) -> np.ndarray:
+def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: float) -> np.ndarray:
     """Move unit neurons W (m, D) into the kinks where maxima lie, by majorizing and minimizing:
     convex terms are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever
     less. Each step is a linear system: the maximum of f on the sphere is that of f(w) - |w|^2 / 2

@@ -5,6 +5,8 @@ A neuron u of length |u| with outputs v stands for A = |u| v at w = u / |u|, at 
 the problem, whose minimum has no other local one than what neurons that are not there could mend.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -29,7 +31,7 @@ def slide(samples: Samples, W: np.ndarray, A: np.ndarray, steps: int) -> tuple[n
     return U / np.maximum(lengths, _TINY), lengths * V
 
 
-def minimize_smoothly(evaluate, x: np.ndarray, steps: int) -> np.ndarray:
+def minimize_smoothly(evaluate: Any, x: np.ndarray, steps: int) -> np.ndarray:
     """The point that so many steps of L-BFGS lead to, where `evaluate` has value and gradient."""
     options = {"maxiter": steps, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 0.0}
     return minimize(evaluate, x, jac=True, method="L-BFGS-B", options=options).x

@@ -5,6 +5,7 @@ for. Its gap is local: it says how hard was searched for a better neuron, and pr
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +144,7 @@ def slide_columns(
 class _Descent:
     """The present neurons W (k, D) with outputs A (k, K), and the best net so far."""
 
-    def __init__(self, exact: Samples, tol: float, seed: int, start):
+    def __init__(self, exact: Samples, tol: float, seed: int, start: Any) -> None:
         """`exact` are the samples in float64."""
         (n, D), K = exact.Z.shape, exact.loss.labels.outputs
         self._exact, self._samples = exact, exact.in_working_precision()
@@ -297,7 +298,7 @@ class _Descent:
         _, G = self._find(C, QUICK)
         return float(np.linalg.norm(G, axis=1).max(initial=0.0))
 
-    def _choose_rows(self, loss: Loss):
+    def _choose_rows(self, loss: Loss) -> Any:
         """The samples of a round: those near their target in one of the last rounds."""
         self._last_near[loss.near(self._F)] = self._rounds
         if len(self._F) < _MANY or self._rounds <= _FIRST_ROUNDS:

@@ -29,7 +29,7 @@ _TINY = 1e-300
 class Multipliers:
     """The smooth losses of the rounds, one after the other, of a loss with corners."""
 
-    def __init__(self, exact: QuadraticLoss, largest: Callable[[np.ndarray], float]):
+    def __init__(self, exact: QuadraticLoss, largest: Callable[[np.ndarray], float]) -> None:
         """`largest` finds the largest value of a neuron at coefficients (n, K)."""
         self._exact, self._width, target = exact, _FIRST_WIDTH, exact.target
         self._capped = bool(np.isfinite(exact.high).all())

@@ -17,6 +17,7 @@ pricing is a cumulative sum per plane.
 import time
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class Arrangement:
     many prices c. TimeoutError is raised at the deadline: an incomplete visit proves nothing.
     """
 
-    def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf):
+    def __init__(self, Z: np.ndarray, power: int = 1, deadline: float = np.inf) -> None:
         self._power, self._deadline, self._given = power, deadline, Z
         # Directions outside the row space of the normals add nothing: work in its coordinates. Of
         # the normals, as samples of any length may matter, and each rank needs a hyperplane.
@@ -218,7 +219,15 @@ class Arrangement:
         return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
 
     def _find_inside(
-        self, projected, bounds, blur, signs, flips, normals, walls, wall_signs
+        self,
+        projected: Any,
+        bounds: Any,
+        blur: Any,
+        signs: Any,
+        flips: Any,
+        normals: Any,
+        walls: Any,
+        wall_signs: Any,
     ) -> list[np.ndarray]:
         """Whether the directions, and whether their opposites, lie in the closed face."""
         # The sum at a critical point is its length, and for squares the units are `projected`.
@@ -254,7 +263,7 @@ class Arrangement:
 
     def _enumerate_planes(self) -> list[_Planes]:
         """List the planes in which D - 2 hyperplanes meet, grouped by how many contain them."""
-        planes: dict[int, list] = {}
+        planes: dict[int, list[Any]] = {}
         seen = set()
         # Choices of dependent or shared hyperplanes lead to a plane that was seen.
         for chosen in combinations(range(len(self._normals)), self._rank - 2):
@@ -273,7 +282,7 @@ class Arrangement:
             )
         return [self._sort_arcs(found) for found in planes.values()]
 
-    def _sort_arcs(self, found: list) -> _Planes:
+    def _sort_arcs(self, found: list[Any]) -> _Planes:
         """Sort the arcs of planes by the angles at which samples become active or inactive."""
         basis, lines, flips, tilts = (np.stack(part) for part in zip(*found, strict=True))
         flat = np.einsum("nd,pkd->pnk", self._Z, basis)

@@ -30,7 +30,7 @@ class Pricing(Record):
 class BestDirections:
     """The directions of largest absolute value so far; only what could beat them is evaluated."""
 
-    def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int):
+    def __init__(self, Z: np.ndarray, c: np.ndarray, count: int, power: int) -> None:
         self._Z, self._c, self._count, self._power = Z, c, count, power
         self.best = 0.0
         self._directions, self._values = Z[:0], np.zeros(0)

@@ -43,7 +43,9 @@ class PricingBound:
     `f1_max_margin`. Bounds are sharp where they are `exact`: the whole arrangement is visited.
     """
 
-    def __init__(self, Z: np.ndarray, activation: Activation, pricing: str, deadline: float):
+    def __init__(
+        self, Z: np.ndarray, activation: Activation, pricing: str, deadline: float
+    ) -> None:
         self._Z, self._activation, self._pricing, self._deadline = Z, activation, pricing, deadline
         self._work_left = _AUTO_WORK if pricing == "auto" and deadline == np.inf else np.inf
         # Whether the last search was of use in the time it had.

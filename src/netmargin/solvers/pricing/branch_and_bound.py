@@ -19,6 +19,7 @@ dimension.
 """
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ class ActivationBranchAndBound:
     # Open nodes are kept in parallel arrays: bound; side (0: the sum, 1: minus the sum); fixed (+1
     # in S, -1 not, 0 undecided); x; next sample to fix, -1 at a leaf.
 
-    def __init__(self, Z: np.ndarray, c: np.ndarray, *, floor: float, tol: float):
+    def __init__(self, Z: np.ndarray, c: np.ndarray, *, floor: float, tol: float) -> None:
         sizes = np.abs(c) * np.linalg.norm(Z, axis=1)
         used = sizes > _NOTHING * sizes.max(initial=0.0)
         # Where all are zero, one sample keeps the shapes.
@@ -136,7 +137,7 @@ class ActivationBranchAndBound:
             self.nodes += len(leaf) + 2 * len(inner)
             visited += max(len(leaf) + len(inner), _SMALLEST_BATCH)
 
-    def _finish_leaves(self, sides, fixed, x, bounds) -> None:
+    def _finish_leaves(self, sides: Any, fixed: Any, x: Any, bounds: Any) -> None:
         """Take more steps at leaves, which no branching improves; give up those that they fail."""
         if len(sides):
             nodes = self._make_nodes(sides, fixed, x, bounds, _LEAF_STEPS)
@@ -147,7 +148,7 @@ class ActivationBranchAndBound:
                 for old, new in zip(self.open, nodes, strict=True)
             )
 
-    def _add(self, sides, fixed, x, parent_bounds, steps: int) -> None:
+    def _add(self, sides: Any, fixed: Any, x: Any, parent_bounds: Any, steps: int) -> None:
         """Add open nodes with these parents, and close those that cannot beat the best."""
         if len(sides):
             nodes = self._make_nodes(sides, fixed, x, parent_bounds, steps)
@@ -156,7 +157,9 @@ class ActivationBranchAndBound:
         if not possible.all():
             self.open = tuple(part[possible] for part in self.open)
 
-    def _make_nodes(self, sides, fixed, x, parent_bounds, steps: int) -> tuple[np.ndarray, ...]:
+    def _make_nodes(
+        self, sides: Any, fixed: Any, x: Any, parent_bounds: Any, steps: int
+    ) -> tuple[np.ndarray, ...]:
         """Compute the arrays of nodes; the sample that adds most to the gap is to be fixed next."""
         bounds, x, v, slack = self._bound_nodes(sides, fixed, x.astype(float), steps)
         self._consider(v)
@@ -164,7 +167,7 @@ class ActivationBranchAndBound:
         # A node is a part of its parent, whose bound holds for it; x in float32 halves the memory.
         return np.minimum(bounds, parent_bounds), sides, fixed, x.astype(np.float32), branch
 
-    def _bound_nodes(self, sides, fixed, x, steps: int):
+    def _bound_nodes(self, sides: Any, fixed: Any, x: Any, steps: int) -> Any:
         """The bounds of nodes, their x and v = Z' x, and what samples add to the relaxation."""
         c = self.signed[sides]
         undecided = (c > 0) & (fixed == 0)

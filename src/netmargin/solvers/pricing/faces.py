@@ -1,9 +1,11 @@
 """The faces of an arrangement of lines through 0 in a plane, in order of angle."""
 
+from typing import Any
+
 import numpy as np
 
 
-def list_faces(members: int):
+def list_faces(members: int) -> Any:
     """Yield pairs (signs, pinned) of the faces of M lines sorted by angle, in the span of their
     normals: signs in {-1, 0, 1}, and None for open cells, a line's index for rays, "plane" for 0.
     """

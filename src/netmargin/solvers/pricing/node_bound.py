@@ -76,7 +76,7 @@ class Quadratics:
 class SignedTerms:
     """The sum f(w) = sum_i c_i relu(w . x_i), not all c_i = 0, its terms sorted by sign."""
 
-    def __init__(self, X: np.ndarray, c: np.ndarray):
+    def __init__(self, X: np.ndarray, c: np.ndarray) -> None:
         order = np.concatenate([np.flatnonzero(c > 0), np.flatnonzero(c < 0)])
         self.X = torch.from_numpy(np.ascontiguousarray(X[order]))
         self.c = torch.from_numpy(np.ascontiguousarray(c[order]))

@@ -32,7 +32,7 @@ class NodeDescent:
     vector `witness` (D,).
     """
 
-    def __init__(self, terms: SignedTerms, target: float):
+    def __init__(self, terms: SignedTerms, target: float) -> None:
         self._terms, self._target = terms, target
         self._identity = torch.eye(terms.dimension, dtype=torch.float64, device="cpu")
         self.best, self.witness = -float("inf"), torch.zeros_like(self._identity[0])

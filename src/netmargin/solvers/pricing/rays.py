@@ -18,7 +18,7 @@ _TINY = float(np.finfo(float).tiny)
 class Rays:
     """The distinct directions among points: phi(u . (a z)) = a^power phi(u . z) for a > 0."""
 
-    def __init__(self, Z: np.ndarray, power: int = 1):
+    def __init__(self, Z: np.ndarray, power: int = 1) -> None:
         self._power = power
         normals, line, side, self._neglected = find_lines(Z)
         self._lengths = split_lengths(Z)[0]

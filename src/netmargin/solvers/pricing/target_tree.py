@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import torch
@@ -64,7 +65,7 @@ class TargetTree:
 
     def __init__(
         self, X: np.ndarray, c: np.ndarray, target: float, threads: int = 1, lost: float = 0.0
-    ):
+    ) -> None:
         lengths, units = split_lengths(X)
         sizes = lengths * np.abs(c)
         used = sizes > _NOTHING * sizes.max(initial=0.0)
@@ -110,7 +111,7 @@ class TargetTree:
 
 
 @contextmanager
-def _open_threads(count: int) -> Iterator[Callable]:
+def _open_threads(count: int) -> Iterator[Callable[..., Any]]:
     """Yield a function like `map` that uses so many threads."""
     if count == 1:
         yield map
@@ -132,14 +133,14 @@ class _Visit:
 class _Side:
     """The search for one sign of the sum: a stack of groups of open nodes."""
 
-    def __init__(self, X: np.ndarray, c: np.ndarray, target: float):
+    def __init__(self, X: np.ndarray, c: np.ndarray, target: float) -> None:
         self.terms, self.target = SignedTerms(X, c), target
         self.nodes, self.share, self.stuck, self.best = 0, 0.0, -np.inf, -np.inf
         self.witness = np.zeros(X.shape[1])
         self._batch = max(1, min(_BATCH, _BATCH_ENTRIES // X.size))
         self.stack = [_make_root(self.terms)]
 
-    def visit_groups(self, apply: Callable, deadline: float) -> None:
+    def visit_groups(self, apply: Callable[..., Any], deadline: float) -> None:
         """Split the last open nodes by `apply`, a function like `map`, up to the deadline."""
 
         def descend(group: Nodes) -> _Visit | None:
