@@ -97,12 +97,16 @@ BROKEN = [
     ("wei/four-neurons", {"factor": 1.0001}, [0]),
     ("wei/net-beats-kernel", {"draw": half_plane}, [0]),
     ("wei/regression-limit", {"factor": 2.1}, [0]),
+    ("wei/regression-limit", {"objective": 0.98}, [0]),
     ("wei/kernel-regression-norm", {"factor": 1.1}, range(3)),
+    ("wei/kernel-regression-norm", {"across": 1.8}, [5]),
     ("wei/kernel-regression-norm", {"kernel": other_kernel}, range(3)),
     ("wei/bounds-hold", {"complexity": 0.04}, [0]),
     ("wei/complexities", {"factor": 0.2}, [0]),
+    ("wei/complexities", {"factor": 0.99}, [0]),  # a constant
     ("wei/regularized-bound", {"factor": 0.99}, [1]),
     ("wei/regularized-bound", {"share": 0.01}, [0]),
+    ("wei/regularized-bound", {"factor": 0.99}, [0]),  # least norms
     ("wei/regularized-bound", {"complexity": 0.07}, [0]),
     ("wei/regularized-bound", {"complexity": 0.08}, [1]),
     ("wei/regression-gap", {"exponent": 0.3}, [0]),
@@ -120,6 +124,7 @@ BROKEN = [
     ("wei/perturbed-flow", {"renewal": 1.01}, range(2, 8)),
     ("wei/perturbed-flow", {"renewal": -1.0}, range(2, 8)),
     ("wei/perturbed-flow", {"speed": 4.01}, [0, 24]),
+    ("wei/perturbed-flow", {"noise_share": 0.99}, [2, 7]),
     ("wei/perturbed-flow", {"gradient": 0.5}, range(0, 25, 8)),
     ("wei/flow-optimum", {"renewal": 0.0}, [0]),
     ("wei/flow-optimum", {"share": -0.01}, [3]),
@@ -134,6 +139,7 @@ BROKEN = [
     ("wei/mass-growth", {"growth": 8.0}, [3]),
     ("wei/margin-gap", {"exponent": 0.2}, [0]),
     ("wei/margin-gap", {"lemma": 0.5}, [0]),
+    ("wei/margin-gap", {"kernel": 0.03}, [0]),
     ("wei/hypercube-error-split", {"quarter": 1.02}, range(3)),
     ("wei/second-differences", {"lower": 1.001}, range(3)),
     ("wei/second-differences", {"upper": 0.9}, range(6)),
@@ -150,6 +156,7 @@ BROKEN = [
     ("wei/no-kernel-predictor", {"share": 100.0}, [0]),
     ("wei/kernel-thresholds", {"many": 0.25}, [0]),
     ("chizat-bach/f1-limit", {"width": 2}, range(2)),
+    ("chizat-bach/f1-limit", {"width": 1}, [1]),  # one neuron stays one
     ("chizat-bach/f1-limit", {"factor": 0.9}, range(2)),
     ("chizat-bach/f1-limit", {"factor": 0.9}, [2]),  # a population
     ("chizat-bach/infinite-width", {"exponent": 0.35}, [0]),
@@ -165,6 +172,7 @@ BROKEN = [
     ("chizat-bach/population-soft-min", {"moved": 0.99}, [0]),
     ("chizat-bach/population-soft-min", {"rate": 1.01}, [0]),
     ("chizat-bach/population-field", {"turn": 2.8}, [0]),
+    ("chizat-bach/population-field", {"field": 0.9}, [0, 8]),
     ("chizat-bach/population-field", {"twice": 2.001}, range(1, 4)),
     ("chizat-bach/normalized-soft-min", {"log_n": 0.99}, [3]),
     ("chizat-bach/normalized-soft-min", {"spread": 4.01}, range(2)),

@@ -94,9 +94,9 @@ def _compare_with_rate(run: FixedFeatureRun, share: float) -> Finding:
     if says.any():
         setting = f"promises from step {np.argmax(says) + 1:,} of 20,000 on"
     measured = f"best {run.best[-1]:.4f}, promised {promised[-1]:.4f}, gamma {run.proved:.4f}"
-    # A stronger promise counts where it is positive, thus where it is met by a positive margin.
-    met = (run.best > 0) & (run.best < run.proved)
-    room = (lacking[met] / (run.proved - run.best[met])).min(initial=MOST)
+    # A stronger promise fails where it is positive and above the best margin.
+    least = np.minimum(run.proved - run.best, run.proved) / lacking
+    room = 1 / max(least.max(), 1 / MOST)
     violations = ((promised - run.best) / run.proved)[says]
     return Finding.of_one(violations, setting, measured, share=float(room))
 

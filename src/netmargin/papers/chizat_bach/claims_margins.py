@@ -26,11 +26,11 @@ from ._projected_flow import projected_flow
     " the sphere, on samples or on the support of a population",
     source=f"{PAPER}, Theorem 3 and Corollary 4 (squared ReLU), Theorem 5 (ReLU)",
     hypotheses=(
-        "exponential loss, balanced start that covers the sphere: 256 neurons; 4,000 steps of 0.5 /"
-        " sqrt(t + 1) (half for squared ReLU); 24 points in 2 or 3 dimensions, gamma_1 certified;"
-        " in every third trial intervals on the line, uniform density, 128 fresh samples a step,"
-        " gamma_1 by the ends of the intervals and attained on all of them, and 64 fixed samples"
-        " beside it: a trend"
+        "exponential loss (odd trials on samples: logistic), balanced start that covers the"
+        " sphere: 256 neurons; 4,000 steps of 0.5 / sqrt(t + 1) (half for squared ReLU); 24"
+        " points in 2 or 3 dimensions, gamma_1 certified; in every third trial intervals on the"
+        " line, uniform density, 128 fresh samples a step, gamma_1 by the ends of the intervals"
+        " and attained on all of them, and 64 fixed samples beside it: a trend"
     ),
     tolerance=1e-6,
     because=(
@@ -45,6 +45,8 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     random, kind = trial.random, ("squared ReLU", "ReLU", "a population")[trial.number % 3]
     steps, d = 4000, 2 + trial.number // 3 % 2
     options: dict[str, Any] = {"width": width, "steps": steps, "seeds": (trial.number,)}
+    if trial.number % 2 and kind != "a population":
+        options["loss"] = "logistic"
     options |= {"records": 4, "snapshots": [steps // 2], "progress": False}
     population = Intervals.drawn(random, d)
     X, y = draw_blobs(random, 24)
@@ -75,6 +77,8 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
         seen = moved < 0.1 and (weights < 0.1 or run is not runs[0])
         criteria += [share.max() - 1, 0.95 - share[-1] if seen else 0.0]
         found.append(f"{share[-1]:.4f} gamma_1" + ("" if seen else " (has not converged)"))
+    if not seen and max(criteria) <= 0:
+        criteria = []  # What has not converged is no instance of what it tends to.
     shown = f"{kind}: margin {', '.join(found)} at the end"
     return Finding.of_one(criteria, f"{kind}, {len(X)} points in {X.shape[1]} dimensions", shown)
 

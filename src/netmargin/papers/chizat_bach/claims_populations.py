@@ -51,11 +51,13 @@ def population_soft_min(
 @claim(
     "chizat-bach/population-field",
     "of a density of at most D on |x| <= 1 grad_a F' turns with a by |b| D 2^{3/2} times its angle"
-    " at most; and a measure lambda is known from its features int (a . (x, 1))_+ d lambda, so that"
+    " at most; F' and its gradient move by M |lambda - lambda'|_1 at most, M the largest feature or"
+    " slope; and a measure lambda is known from its features int (a . (x, 1))_+ d lambda, so that"
     " it is 0 where they are",
     source=f"{PAPER}, Lemma 25 on the line, with its constant, and Lemma 28 by second differences",
     hypotheses=(
-        "256 signed densities, constant on 1 to 8 cells of the line, and |a| = |b|; 256 signed"
+        "256 signed densities, constant on 1 to 8 cells of the line, and |a| = |b|; M on 500"
+        " neurons and those along the points, which attain it at one point; 256 signed"
         " measures on 1 to 8 points in 2 to 4 dimensions"
     ),
     tolerance=1e-9,
@@ -63,7 +65,9 @@ def population_soft_min(
     trials=(8, 60),
     sharpen={"turn": -1},
 )
-def population_field(trial: Trial, *, turn: float = 2**1.5, twice: float = 2.0) -> Finding:
+def population_field(
+    trial: Trial, *, turn: float = 2**1.5, twice: float = 2.0, field: float = 1.0
+) -> Finding:
     random, n = trial.random, 1 + trial.number % 8
     edges, heights = np.linspace(-1, 1, n + 1), random.normal(size=(256, n))
     angles = random.uniform(0, 2 * math.pi, (256, 1)) + np.array([0.0, 1.0]) * 10 ** random.uniform(
@@ -93,4 +97,13 @@ def population_field(trial: Trial, *, turn: float = 2**1.5, twice: float = 2.0) 
 
     sides, middle = (feature(t - h) + feature(t + h)), feature(t)
     off = np.abs(sides - twice * middle - h * masses) / (np.abs(sides) + np.abs(middle) + h)
-    return Finding.of(np.maximum(turned - most, off.max(1)), f"{n} cells and points, 256 times")
+    # Balanced neurons of norm 1 as rows, the signed difference of two weights of all samples.
+    Z, moved = np.insert(X[0], X.shape[2], 1, axis=1), masses[0] / np.abs(masses[0]).sum()
+    neurons = np.concatenate([draw_directions(random, 500, Z.shape[1]), Z])
+    neurons /= math.sqrt(2) * np.linalg.norm(neurons, axis=1, keepdims=True)
+    feature_sums = np.abs(np.maximum(neurons @ Z.T, 0) @ moved) / math.sqrt(2)
+    slopes = np.linalg.norm((neurons @ Z.T > 0) * moved @ Z, axis=1) / math.sqrt(2)
+    largest = field * np.linalg.norm(Z, axis=1).max()
+    drift = max(feature_sums.max() / (largest / 2), slopes.max() / (largest / math.sqrt(2))) - 1
+    violations = np.append(np.maximum(turned - most, off.max(1)), drift)
+    return Finding.of(violations, f"{n} cells and points, 256 times")

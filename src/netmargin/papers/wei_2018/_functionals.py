@@ -25,7 +25,7 @@ class Regularity:
     M_Phi: float  # a Lipschitz constant of every Phi_i
     b_V: float  # <= V  # noqa: N815 (the name in the paper)
     B_V: float  # >= V
-    M_V: float  # a Lipschitz constant of V
+    M_V: float  # a Lipschitz constant of V along the sphere
     C_Phi: float = math.inf  # a Lipschitz constant of every grad Phi_i (Theorem E.21)
     C_V: float = math.inf  # a Lipschitz constant of grad V
 

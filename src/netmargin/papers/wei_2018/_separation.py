@@ -76,7 +76,7 @@ def compare_on_draws(
 
 @dataclass(frozen=True)
 class MarginGap:
-    """Margins of a net and of the kernel F_2 on d^2 samples of p_data: gamma_l1 of four neurons,
+    """Margins of a net and of the kernel F_2 on samples of p_data: gamma_l1 of four neurons,
     gamma_l2 certified, its bound by Lemma 3.6, and the leading terms of both bounds of test errors.
     """
 
@@ -98,9 +98,9 @@ def draw_cut_off(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X[inside], y[inside]
 
 
-def measure_gap(d: int, seed: int) -> MarginGap:
-    """Draw d^2 samples of p_data, and measure both margins."""
-    X, y = draw_cut_off(n := d * d, d, seed)
+def measure_gap(n: int, d: int, seed: int) -> MarginGap:
+    """Draw n samples of p_data, and measure both margins."""
+    X, y = draw_cut_off(n, d, seed)
     signs = np.array([[1, 1], [-1, -1], [1, -1], [-1, 1]]) / np.sqrt(2)
     four = np.maximum(X[:, :2] @ signs.T, 0) @ np.array([1, 1, -1, -1]) / 4
     K = arc_cosine(X, bias=False)

@@ -74,7 +74,8 @@ def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercu
     source=f"{W18}, Theorem 3.5 with Lemmas 3.6 and D.1; its sqrt(log n / n) is log n / sqrt n",
     hypotheses=(
         "D cut off at |x|^2 <= d log n, three draws for each d from 8 to 32; gamma_l1 of the net of"
-        " four neurons, gamma_l2 certified; the ratio of the terms by regression on d"
+        " four neurons, gamma_l2 certified; the ratio of the terms by regression on d; and"
+        " gamma_l2 <= log n / sqrt n + .448 / d where n is about d^1.5 and d^2.5"
     ),
     tolerance=0.0,
     because="an exponent of the ratio within .15 of 1/2, interval included, counts as sqrt d",
@@ -82,13 +83,18 @@ def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercu
     ascent=5,
     sharpen={"lemma": -1},
 )
-def margin_gap(trial: Trial, *, exponent: float = 0.5, lemma: float = 1.0) -> Finding:
+def margin_gap(
+    trial: Trial, *, exponent: float = 0.5, lemma: float = 1.0, kernel: float = 1.0
+) -> Finding:
     sizes = (8, 12, 16, 24, 32) * 3
     seeds = trial.random.integers(2**31, size=len(sizes)).tolist()
-    gaps = [measure_gap(d, seed) for d, seed in zip(sizes, seeds, strict=True)]
+    gaps = [measure_gap(d * d, d, seed) for d, seed in zip(sizes, seeds, strict=True)]
     fit = slope(np.log(sizes), np.log([g.ratio(d) for g, d in zip(gaps, sizes, strict=True)]))
     violations = [fit.off(exponent) - 0.15]
     for gap in gaps:
         violations += [math.sqrt(2) / 4 - gap.net - 1e-12, gap.kernel - lemma * gap.kernel_bound]
+    for d, n in ((8, 23), (8, 181), (16, 64), (16, 1024), (32, 181)):
+        found = measure_gap(n, d, seeds[0]).kernel
+        violations.append(found / (kernel * (math.log(n) / math.sqrt(n) + 0.448 / d)) - 1)
     shown = f"ratio ~ d^({fit.value:.2f} +- {fit.error:.2f}), gamma_l2 = {gaps[-1].kernel:.4f}"
     return Finding.of_one(violations, "d = 8 to 32, n = d^2", shown)

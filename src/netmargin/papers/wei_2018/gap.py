@@ -17,7 +17,7 @@ def runs(settings: Settings) -> list[Row]:
 
 def compute(run: Row, settings: Settings) -> Row:
     """Draw the samples and measure both margins."""
-    gap = measure_gap(run["d"], run["seed"])
+    gap = measure_gap(run["d"] ** 2, run["d"], run["seed"])
     return {"net": gap.net, "kernel": gap.kernel, "ratio": gap.ratio(run["d"])}
 
 
