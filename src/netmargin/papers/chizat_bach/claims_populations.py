@@ -57,8 +57,7 @@ def population_soft_min(
     source=f"{PAPER}, Lemma 25 on the line, with its constant, and Lemma 28 by second differences",
     hypotheses=(
         "256 signed densities, constant on 1 to 8 cells of the line, and |a| = |b|; M on 500"
-        " neurons and those along the points, which attain it at one point; 256 signed"
-        " measures on 1 to 8 points in 2 to 4 dimensions"
+        " neurons, attained at one point; 256 signed measures on 1 to 8 points in 2 to 4 dimensions"
     ),
     tolerance=1e-9,
     because="rounding, relative to the angle and to the largest feature",
@@ -105,5 +104,6 @@ def population_field(
     slopes = np.linalg.norm((neurons @ Z.T > 0) * moved @ Z, axis=1) / math.sqrt(2)
     largest = field * np.linalg.norm(Z, axis=1).max()
     drift = max(feature_sums.max() / (largest / 2), slopes.max() / (largest / math.sqrt(2))) - 1
-    violations = np.append(np.maximum(turned - most, off.max(1)), drift)
-    return Finding.of(violations, f"{n} cells and points, 256 times")
+    return Finding.of(
+        [*np.maximum(turned - most, off.max(1)), drift], f"{n} cells and points, 256 times"
+    )

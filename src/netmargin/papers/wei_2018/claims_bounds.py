@@ -152,9 +152,9 @@ def complexities(trial: Trial, *, factor: float = 1.0) -> Finding:
             room[name] = min(room[name], bound / found.estimate)
         shown.append(f"{found.estimate / size:.2f}")
     # The lemma itself: (sqrt(sum max phi^2) + 2 M |X|_F) / n, which a constant attains at n = 1.
-    phi, M = _LIPSCHITZ[trial.number % len(_LIPSCHITZ)]
+    bend, M = _LIPSCHITZ[trial.number % len(_LIPSCHITZ)]
     few, angle = random.normal(size=(1 + trial.number % 5, 2)), np.linspace(0, 2 * np.pi, 2001)
-    values = phi(few @ np.array([np.cos(angle), np.sin(angle)]))
+    values = bend(few @ np.array([np.cos(angle), np.sin(angle)]))
     suprema = np.abs(random.choice([-1, 1], (400, len(few))) @ values).max(1)
     most = math.sqrt((np.abs(values).max(1) ** 2).sum()) + 2 * M * np.linalg.norm(few)
     violations.append(suprema.mean() - 0.15 * suprema.std() - factor * most)
@@ -199,9 +199,8 @@ def regularized_bound(
     if d <= 5:  # in more dimensions it takes minutes
         fitted = min_norm_interpolation(everything, classes, bias=False, norm="l1")
         violations.append(fitted.norm / (4 * factor) - 1)
-        options: dict[str, Any] = {"norm": fitted.norm, "largest_loss": 1.0, "lipschitz": 2.0}
-        term = regression_bound(np.zeros(n), X, **options).terms["complexity"]
-        violations.append(term / (96 * factor * math.sqrt((d - 1) / n)) - 1)
+        gap = regression_bound(np.zeros(n), X, norm=fitted.norm, largest_loss=1.0, lipschitz=2.0)
+        violations.append(gap.terms["complexity"] / (96 * factor * math.sqrt((d - 1) / n)) - 1)
     for name, net in (("limit", best), ("weak", weakly)):
         gamma = net.normalized_margin(points, labels)
         error = float((classes * net.decision_function(everything) <= 0).mean())

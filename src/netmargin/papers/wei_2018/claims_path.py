@@ -319,7 +319,6 @@ def regression_limit(trial: Trial, *, factor: float = 2.0, objective: float = 1.
     )
     # lambda ||Theta||^2 is at most what it is for the interpolation, for every lambda.
     ratios = np.array(path.column("norm")) ** 2 / (factor * least.norm)
-    # So is L_lambda, whatever is left of the loss.
     values = np.exp(path.column("log_objective")) / (2 * least.norm * np.array(lambdas))
     shown = f"||Theta||^2 / (2 |alpha|_1) = {ratios[-1]:.5f}"
     off = [1 - ratios[-1], *(ratios - 1), *-np.diff(ratios), *(values / objective - 1)]
