@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class Bound(Record):
 
 
 def margin_bound(
-    q,
+    q: Any,
     *,
     rademacher: float,
     largest: float,
@@ -146,7 +147,7 @@ def margin_bound(
     )
 
 
-def finite_array(values, name: str) -> np.ndarray:
+def finite_array(values: Any, name: str) -> np.ndarray:
     """Numbers as a flat float64 array. Raises DataError where it is empty or not finite."""
     found = as_array(values, name).reshape(-1)
     if not found.size or not np.isfinite(found).all():
@@ -154,7 +155,7 @@ def finite_array(values, name: str) -> np.ndarray:
     return found
 
 
-def bounded_inputs(X, radius: float) -> np.ndarray:
+def bounded_inputs(X: Any, radius: float) -> np.ndarray:
     """Inputs as a finite float64 array of shape (n, d). Raises DataError, for longer rows too."""
     X = finite_rows(X)
     longest = float(np.linalg.norm(X, axis=1).max())

@@ -5,6 +5,7 @@ The distance says how far apart two classes are in the best r-dimensional view.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +53,8 @@ class InterclassDistance(Record):
 
 @with_gradients
 def interclass_distance(
-    X,
-    y,
+    X: Any,
+    y: Any,
     r: int,
     *,
     starts: int = 6,

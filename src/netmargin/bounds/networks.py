@@ -1,6 +1,7 @@
 """Bounds of the test error of nets and kernel predictors from their training margins."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from .bound import SAMPLE_MOMENT, Bound, bounded_inputs, finite_array, margin_bo
 
 
 def two_layer_bound(
-    q, X, *, radius: float, margin: float | None = None, delta: float = 0.05
+    q: Any, X: Any, *, radius: float, margin: float | None = None, delta: float = 0.05
 ) -> Bound:
     """Bound the test error of a two-layer net by its normalized margins, whatever its width.
 
@@ -70,7 +71,7 @@ def two_layer_bound(
 
 
 def kernel_bound(
-    q, K, *, largest: float, margin: float | None = None, delta: float = 0.05
+    q: Any, K: Any, *, largest: float, margin: float | None = None, delta: float = 0.05
 ) -> Bound:
     """Bound the test error of a kernel predictor by its normalized margins.
 
@@ -129,7 +130,7 @@ def kernel_bound(
 
 
 def deep_bound(
-    q, *, depth: int, radius: float, margin: float | None = None, delta: float = 0.05
+    q: Any, *, depth: int, radius: float, margin: float | None = None, delta: float = 0.05
 ) -> Bound:
     """Bound the test error of a deep ReLU net by its normalized margins.
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Rademacher(Record):
 
 
 def variation_ball(
-    X, *, bias: bool = True, draws: int = 100, seed: int = 0, activation="relu"
+    X: Any, *, bias: bool = True, draws: int = 100, seed: int = 0, activation: Any = "relu"
 ) -> Rademacher:
     """Estimate and bound the Rademacher complexity of the unit ball of the variation norm.
 
@@ -104,7 +105,7 @@ def variation_ball(
     return _estimate(values / len(Z), bound, bool(exact))
 
 
-def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rademacher:
+def kernel_ball(X: Any, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rademacher:
     """Estimate and bound the Rademacher complexity of the unit ball of F_2.
 
     It is (1/n) E sqrt(eps' K eps) <= sqrt(trace K) / n = |X~|_F / (n sqrt(2 D)), where K is the
@@ -143,7 +144,7 @@ def kernel_ball(X, *, bias: bool = True, draws: int = 100, seed: int = 0) -> Rad
     return _estimate(values / len(Z), math.sqrt(float(np.trace(K))) / len(Z), True)
 
 
-def _draw_signs(X, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _draw_signs(X: Any, bias: bool, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (n, D) with the bias, and signs (draws, n); raises DataError and ArgumentError."""
     bias = check_flag("bias", bias)
     X = bounded_inputs(X, math.inf)

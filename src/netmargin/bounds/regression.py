@@ -1,6 +1,7 @@
 """Bounds of the expected loss of regression from its training losses."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from .bound import (
 
 
 def regression_bound(
-    losses,
-    X,
+    losses: Any,
+    X: Any,
     *,
     norm: float,
     largest_loss: float,
@@ -99,7 +100,7 @@ def regression_bound(
     )
 
 
-def truncated_squares(predictions, y, *, largest: float = 1.0) -> np.ndarray:
+def truncated_squares(predictions: Any, y: Any, *, largest: float = 1.0) -> np.ndarray:
     """Squared errors cut at a largest value, the bounded losses that `regression_bound` needs.
 
     min(largest, (f(x) - y)^2) lies in [0, largest] and has Lipschitz constant 2 sqrt(largest).

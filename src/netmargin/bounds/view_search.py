@@ -44,7 +44,7 @@ class ViewSearch:
 
     def __init__(
         self, differences: np.ndarray, squares: np.ndarray, r: int, seed: int, deadline: Deadline
-    ):
+    ) -> None:
         self._differences, self._r, self._deadline = differences, r, deadline
         d = differences.shape[1]
         self._generator = torch.Generator().manual_seed(seed)

@@ -266,7 +266,7 @@ def _describe_structure(model: Any) -> tuple[Any, ...]:
     )
 
 
-def _read_state(state: dict[str, Any] | None) -> tuple[int, list[dict[str, Any]]]:
+def _read_state(state: Any) -> tuple[int, list[dict[str, Any]]]:
     """The calls and the rows of a saved watch. Raises ArgumentError for anything else."""
     if state is None:
         return 0, []

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from .. import datasets
 from ..core.files import make_folder, write_atomically
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
         raise KeyboardInterrupt("interrupted; this is what was proved by then")
 
 
-def _describe_samples(options: argparse.Namespace, X, y) -> str:
+def _describe_samples(options: argparse.Namespace, X: Any, y: Any) -> str:
     """A sentence on the samples where they may not be all that the net was trained on, else ''."""
     from ..nets.data import open_data
     from ..training import fingerprint

@@ -30,7 +30,7 @@ STRAY = ". --heldout takes no file: --data names it, and --heldout says what it 
 """What is said of a word too many after a verb that asks whether samples are held out."""
 
 
-def add_options(parser: Any, *rows: tuple) -> None:
+def add_options(parser: Any, *rows: tuple[Any, ...]) -> None:
     """Add options. A row: the name and the words that follow it, "..." where it may be repeated;
     the type of these, their choices, or bool for a flag; the help; the default, if there is one.
     """
@@ -194,7 +194,7 @@ def data_name(options: argparse.Namespace) -> str:
     return name
 
 
-def arrays(path: str):
+def arrays(path: str) -> Any:
     """Read X and y of an .npz file. Raises DataError, or ArgumentError for no file."""
     import numpy as np
 
@@ -220,12 +220,12 @@ def arrays(path: str):
         raise DataError(f"Cannot read arrays X and y from {path!r}: {why}") from error
 
 
-def data(options: argparse.Namespace, *, limit: int | None):
+def data(options: argparse.Namespace, *, limit: int | None) -> Any:
     """Load the samples that the options name. Raises DataError, ArgumentError."""
     return load_data(data_name(options), getattr(options, "split", "train"), limit)
 
 
-def load_data(name: str, split: Literal["train", "test"], limit: int | None = None):
+def load_data(name: str, split: Literal["train", "test"], limit: int | None = None) -> Any:
     """Load a part of a named data set, or the samples of a file. Raises what `data` raises."""
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](split, limit=limit)

@@ -4,7 +4,7 @@ import argparse
 import platform
 import re
 from importlib.metadata import version
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..core.arguments import suggest_word
 from ..version import __version__
@@ -61,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
     stray = ""  # what is said of a word too many
 
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse all words, or exit with the usage of the verb that was named."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:

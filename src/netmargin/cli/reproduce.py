@@ -152,7 +152,7 @@ def _choose_figures(papers: Any, ids: list[str]) -> list[str]:
     return choose("figure", ids, papers.list_figures())
 
 
-def _describe_result(result: Any) -> dict:
+def _describe_result(result: Any) -> dict[str, Any]:
     """The entry of a reproduction for JSON."""
     checks = [{"sentence": check.sentence, "holds": bool(check.holds)} for check in result.checks]
     return {
@@ -166,7 +166,7 @@ def _describe_result(result: Any) -> dict:
     }
 
 
-def _describe_figure(id: str, out: Path) -> dict:
+def _describe_figure(id: str, out: Path) -> dict[str, Any]:
     """The entry of a figure in the list: title, minutes per scale, and how the last run ended."""
     from ..papers.gallery.figure import figure
     from ..papers.gallery.reproduction import describe_status
@@ -182,7 +182,7 @@ def _describe_figure(id: str, out: Path) -> dict:
     }
 
 
-def _write_table(listed: list[dict]) -> str:
+def _write_table(listed: list[dict[str, Any]]) -> str:
     """The list of figures as text."""
     rows = []
     for row in listed:

@@ -1,6 +1,7 @@
 """The verb `netmargin robustness`: certified and attacked radii of saved nets."""
 
 import argparse
+from typing import Any
 
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         make_folder(options.out)
     model, data = inputs.model(options), inputs.data(options, limit=options.limit)
     reports: dict[str, RobustnessReport] = {}
-    results: list[dict] = []
+    results: list[dict[str, Any]] = []
     # One net for all files: they must be of one architecture, whose radii can be compared.
     for weights in options.weights:
         load_weights(model, weights)

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -105,7 +106,9 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
-def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict) -> list[Path]:
+def _save_results(
+    folder: Path, model: nn.Module, history: Any, report: Any, made_by: dict[str, Any]
+) -> list[Path]:
     """Write weights, summary and pictures of a run; return the pictures' paths."""
     from ..figures import draw_run
     from ..training import save_weights
@@ -125,7 +128,7 @@ def _save_results(folder: Path, model: nn.Module, history, report, made_by: dict
     return draw_run(history, report, folder)
 
 
-def _select_milestones(rows: list[dict]) -> list[dict]:
+def _select_milestones(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of the first epoch at or below each milestone, and of the last epoch."""
     first = [
         next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES
@@ -133,7 +136,7 @@ def _select_milestones(rows: list[dict]) -> list[dict]:
     return list({row["epoch"]: row for row in (*first, rows[-1]) if row is not None}.values())
 
 
-def _write_table(rows: list[dict], title: str) -> str:
+def _write_table(rows: list[dict[str, Any]], title: str) -> str:
     """Some rows of a history as a table."""
     columns = {
         "epoch": ("epoch", "d"),

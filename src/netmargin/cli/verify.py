@@ -35,8 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Examine claims, print a row for each, and write the page; 1 if a claim fails."""
     from ..core.parallel import on_cluster
-    from ..papers.ledger import verification as ledger
     from ..papers.ledger.claim import load_claims
+    from ..papers.ledger.pages import HEADER, failure, loose, row
+    from ..papers.ledger.verification import verify
 
     if options.list:
         listed = [
@@ -50,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
         require_writable(options.markdown)
     rows = not options.json
     if rows:
-        print(ledger.HEADER, flush=True)
+        print(HEADER, flush=True)
     with on_cluster(options.cluster):
-        found = ledger.verify(
+        found = verify(
             options.ids or None,
             options.quick,
             seed=options.seed,
@@ -60,9 +61,9 @@ def run(options: argparse.Namespace) -> int:
             jobs=options.jobs,
             # On a terminal a bar below the rows says what goes on; in a file the rows do.
             progress=rows and sys.stdout.isatty(),
-            watch=(lambda entry: print(ledger.row(entry), flush=True)) if rows else None,
+            watch=(lambda entry: print(row(entry), flush=True)) if rows else None,
         )
-    notes = [line for entry in found for line in (*ledger.failure(entry), *ledger.loose(entry))]
+    notes = [line for entry in found for line in (*failure(entry), *loose(entry))]
     text = "\n".join([*notes, found.conclusion()])
     print(as_json(found.to_dict()) if options.json else text)
     if options.markdown and found.missing:

@@ -12,7 +12,7 @@ GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, rando
 _GLOBAL = {
     "torch": torch.default_generator,
     "numpy": np.random.mtrand._rand,  # as scikit-learn reads it
-    "python": random._inst,  # type: ignore[attr-defined]
+    "python": random._inst,
 }
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -163,7 +164,7 @@ class FlowField:
         if self._metric is None:
             return theta.new_ones(())
         point = self.named(theta)
-        given = self._metric(point)
+        given: Any = self._metric(point)
         for name, factors in given.items():
             if (
                 name not in point

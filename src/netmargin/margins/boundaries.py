@@ -97,7 +97,7 @@ def _cut_at(layer: nn.Module, samples: int) -> Iterator[list[Tensor]]:
     """Put a leaf of the graph in place of each output of a module within; yield these leaves."""
     points: list[Tensor] = []
 
-    def cut(module, inputs, output):
+    def cut(module: Any, inputs: Any, output: Any) -> Any:
         kind = type(module).__name__
         if not isinstance(output, Tensor) or not output.is_floating_point():
             raise ArgumentError(

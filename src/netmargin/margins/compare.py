@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -182,10 +183,10 @@ def _measure_behind(
 class _SamePasses:
     """Batches, every pass over which has to give the same ones: else nothing could be paired."""
 
-    def __init__(self, batches: Iterable):
+    def __init__(self, batches: Iterable[Any]) -> None:
         self._batches, self._digest = batches, b""
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         digest, read = hashlib.blake2b(digest_size=16), 0
         for index, batch in enumerate(self._batches):
             yield batch  # first, so that a bad one is refused by whom it is for
@@ -208,7 +209,7 @@ def _tell_passes(data: Data | None) -> Data | None:
     return data if samples is None or isinstance(samples, Arrays) else _SamePasses(samples)
 
 
-def _name_models(models: Mapping[str, nn.Module] | Sequence[nn.Module]) -> dict[str, nn.Module]:
+def _name_models(models: Any) -> dict[str, nn.Module]:
     """The models by name, those of a list by their number."""
     if isinstance(models, Mapping):
         named = {printable(str(name)): model for name, model in models.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,7 +55,7 @@ class Difference(Record):
         """Whether it is more than chance, and no note says what else may have made it."""
         return self.more_than_chance and not self.note
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the difference as JSON-ready values; what is not finite is None."""
         low, high = self.interval or (None, None)
         ends = json_ready({"difference": self.value, "low": low, "high": high})
@@ -103,7 +104,7 @@ class Comparison(Record):
         others = (index for index in range(len(self.names)) if index != best)
         return [self._tell_apart(best, other) for other in others]
 
-    def frame(self):
+    def frame(self) -> Any:
         """Return a pandas DataFrame with one row per net.
 
         The columns are pairs of "held-out", "these" or "training" and the name of a number.
@@ -115,13 +116,13 @@ class Comparison(Record):
         frame.columns = pandas.MultiIndex.from_tuples(rows[0], names=["data", "number"])
         return frame
 
-    def difference_frame(self):
+    def difference_frame(self) -> Any:
         """Return a pandas DataFrame with one row per pair of nets and number."""
         import pandas
 
         return pandas.DataFrame([difference.to_dict() for difference in self.differences])
 
-    def class_frame(self):
+    def class_frame(self) -> Any:
         """Return a pandas DataFrame with one row per class: its samples, and how many of them each
         net gets wrong.
         """
@@ -136,7 +137,7 @@ class Comparison(Record):
         index = pandas.Index(map(self._called.of, classes), name="class")
         return pandas.DataFrame(rows, index, ["samples", *self.names])
 
-    def disagreements(self):
+    def disagreements(self) -> Any:
         """Return a pandas DataFrame of the samples to which not all nets give the same answer: the
         label and the answers, by the number of the sample in the data.
         """
@@ -149,7 +150,7 @@ class Comparison(Record):
         index = pandas.Index(rows.tolist(), name="sample")
         return pandas.DataFrame(dict(zip(["label", *self.names], named, strict=True)), index)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the table and the differences as JSON-ready values; infinite ones are None."""
         nets = {
             name: {f"{data} {number}": value for (data, number), value in self._row(i).items()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,11 +74,11 @@ class InputMargins(Record):
         """Return the distances below which these shares of the samples lie."""
         return quantiles(self.distances, levels)
 
-    def by_class(self):
+    def by_class(self) -> Any:
         """Return a pandas DataFrame with one row per class: n and quantiles of the distances."""
         return class_table(self.distances, self.labels, self.class_names)
 
-    def frame(self):
+    def frame(self) -> Any:
         """Return a pandas DataFrame with one row per sample; classes by name, if given."""
         import pandas
 
@@ -89,7 +90,7 @@ class InputMargins(Record):
             columns[name] = name_labels(getattr(self, name), self.class_names)
         return pandas.DataFrame(columns)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return sizes and quantiles as JSON-ready values; infinite numbers are None."""
         names = quantile_names()
         return {"n": self.n} | json_ready(

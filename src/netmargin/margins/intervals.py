@@ -8,6 +8,7 @@ that of distances is drawn anew, samples of both nets together. docs/comparing.m
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,9 @@ def _swapped_errors(first: np.ndarray, second: np.ndarray) -> float:
     return float(most) / len(first) * (1 + 1e-12)  # rounding of a difference must not exceed it
 
 
-def _swapped(of_means: Callable, terms: Sequence[np.ndarray], pairs: Sequence) -> list[float]:
+def _swapped(
+    of_means: Callable[..., Any], terms: Sequence[np.ndarray], pairs: Sequence[Any]
+) -> list[float]:
     """The same of another number, for each pair, by drawn swaps of the margins of two nets."""
     means = [np.mean(net, axis=0) for net in terms]
     moves = np.stack([terms[j] - terms[i] for i, j in pairs])

@@ -16,7 +16,7 @@ Groups = Mapping[str, Collection[int | str]]
 class NearAnswers:
     """What counts as nearly right: classes up to `within` apart, and those of one group."""
 
-    def __init__(self, within: Any, groups: Any, names: ClassNames):
+    def __init__(self, within: Any, groups: Any, names: ClassNames) -> None:
         self._within = check_count("within", within, at_least=0, optional=True)
         check_instance(
             "groups", groups, Mapping, "lists of classes by a name, {'low': [0, 1]}", optional=True

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,7 +35,7 @@ def quantile_names(levels: Sequence[float] = LEVELS) -> list[str]:
     return [f"{100 * level:g}%" for level in levels]
 
 
-def class_table(values: Tensor, labels: Tensor, class_names: Sequence[str] | None = None):
+def class_table(values: Tensor, labels: Tensor, class_names: Sequence[str] | None = None) -> Any:
     """Quantiles of numbers (n,) class by class, as a pandas DataFrame: n, 10%, 25%, 50%."""
     import pandas
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -224,7 +225,7 @@ class MarginReport(Record):
         """Return how many margins exceed the smallest by at most `share` of it."""
         return int(np.count_nonzero(self.q.numpy() <= self.q_min + share * abs(self.q_min)))
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return every number but the list of margins, ready for JSON.
 
         The keys are those of a row of a training history.
@@ -259,7 +260,7 @@ class MarginReport(Record):
         title = f"Margins of {self.n:,} {kind}sample{'s' * (self.n != 1)}"
         return Table(title, rows(self), warning=self.warning)
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         if self._chain:  # a pickled or saved report holds no weights
             self._row("bartlett")
         return vars(self)

@@ -40,7 +40,7 @@ class ScoredBatch(NamedTuple):
 
 def pass_over(
     model: nn.Module,
-    samples: Arrays | Iterable,
+    samples: Arrays | Iterable[Any],
     batch_size: int,
     names: ClassNames,
     *,
@@ -59,7 +59,7 @@ def pass_over(
     """
     total = math.ceil(len(samples) / batch_size) if isinstance(samples, Arrays) else None
 
-    def work() -> tuple[list[tuple[int, Found]], Opened, Doubt, list, dict[str, bytes]]:
+    def work() -> tuple[list[tuple[int, Found]], Opened, Doubt, list[Any], dict[str, bytes]]:
         labels: Labels | None = None
         parts: list[tuple[int, Found]] = []
         alone: list[tuple[Tensor, Tensor]] = []  # scores and signs of a net with one output

@@ -1,6 +1,7 @@
 """The norm of spectrally normalized margins, of a chain of matrices."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ def read_chain(model: nn.Module) -> tuple[list[Tensor], str]:
             continue
         if type(layer) not in (nn.Linear, *_BETWEEN):
             return [], f"only for Sequentials of Linear and ReLU; found {type(layer).__name__}"
-    linear = [layer for layer in layers if type(layer) is nn.Linear]
+    linear: list[Any] = [layer for layer in layers if type(layer) is nn.Linear]
     if any(not bool(layer.weight.detach().any()) for layer in linear):
         return [], "a weight matrix is zero"
     biases = any(layer.bias is not None and bool(layer.bias.detach().any()) for layer in linear)

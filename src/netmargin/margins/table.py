@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,7 +68,7 @@ class Margin(Record):
         """Return the normalized margins below which these shares of the samples lie."""
         return None if self.per_sample is None else quantiles(self.per_sample, levels)
 
-    def by_class(self):
+    def by_class(self) -> Any:
         """Return a pandas DataFrame of n and quantiles per class, or None where there is none."""
         if self.per_sample is None or self.labels is None:
             return None
@@ -89,7 +90,7 @@ class MarginTable(Mapping[str, Margin]):
     True
     """
 
-    def __init__(self, names: Collection[str], row: Callable[[str], Margin]):
+    def __init__(self, names: Collection[str], row: Callable[[str], Margin]) -> None:
         self._names, self._row = names, row
 
     def __getitem__(self, name: str) -> Margin:
@@ -115,7 +116,7 @@ class MarginTable(Mapping[str, Margin]):
         ]
         return f"<{type(self).__name__} {' '.join(applying)}>"
 
-    def frame(self):
+    def frame(self) -> Any:
         """Return a pandas DataFrame with one row per normalization."""
         import pandas
 
@@ -126,7 +127,7 @@ class MarginTable(Mapping[str, Margin]):
             rows.append([row.value, row.smoothed, *found, row.applies, row.formula, row.note])
         return pandas.DataFrame(rows, index=pandas.Index(self, name="margin"), columns=names)
 
-    def to_dict(self) -> dict[str, dict]:
+    def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return value, smoothed and quantiles of the rows that apply, ready for JSON."""
         names = ("value", "smoothed", *quantile_names())
         rows = [(name, row, row.quantiles()) for name, row in self.items()]

@@ -35,7 +35,7 @@ def as_inputs(values: Any, name: str = "X") -> Any:
     return X
 
 
-def read_tensor(values, name: str) -> Tensor:
+def read_tensor(values: Any, name: str) -> Tensor:
     """Arrays, nested lists and tensors as an ordinary real tensor, detached. Raises DataError."""
     if isinstance(values, Tensor):
         tensor = values.detach()
@@ -59,7 +59,7 @@ def read_tensor(values, name: str) -> Tensor:
     return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
 
 
-def _shapes_of(values) -> set[tuple[int, ...]]:
+def _shapes_of(values: Any) -> set[tuple[int, ...]]:
     """The shapes of the samples in a list; nothing where they have none."""
     try:
         return {tuple(np.shape(sample)) for sample in values}
@@ -67,7 +67,7 @@ def _shapes_of(values) -> set[tuple[int, ...]]:
         return set()
 
 
-def _as_numpy(values, name: str):
+def _as_numpy(values: Any, name: str) -> Any:
     """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
     array = require_numbers(np.ascontiguousarray(values), name)
     if array.dtype != object:
@@ -90,7 +90,7 @@ def _as_numpy(values, name: str):
         ) from None
 
 
-def require_values(values, name: str) -> None:
+def require_values(values: Any, name: str) -> None:
     """Raise DataError where single samples have no value: None, or NaN among text."""
     import pandas  # late: it takes half a second to load
 

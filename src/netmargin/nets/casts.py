@@ -24,7 +24,7 @@ def let_casts_follow(twin: nn.Module) -> None:
         vars(twin)[_MARK] = True
 
 
-def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractContextManager:
+def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractContextManager[Any]:
     """A context for a pass of a net in which casts go to a type where it is such a copy."""
     wrapped = getattr(net, "_modules", {}).values()
     if not any(_MARK in vars(part) for part in (net, *wrapped) if isinstance(part, nn.Module)):
@@ -42,11 +42,11 @@ def _may_cast(module: nn.Module) -> bool:
 class CastsTo(TorchFunctionMode):
     """A mode in which casts between floating types, and new floating tensors, have one type."""
 
-    def __init__(self, dtype: torch.dtype):
+    def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
         self._dtype = dtype
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if _writes(func) or "out" in kwargs:
             return func(*args, **kwargs)

@@ -25,9 +25,9 @@ from .row_order import in_order, require_paired_rows, require_same_order, warn_o
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
 from .text_labels import encode_text_labels, find_class_names, read_text
 
-Function = TypeVar("Function", bound=Callable)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-Data = tuple | Iterable | Arrays
+Data = tuple[Any, ...] | Iterable[Any] | Arrays
 """What callers give: a pair (X, y), a dict with labels, an iterable of such, or `Arrays`."""
 
 _NETS = {"model", "models", "make_model", "subject"}
@@ -72,7 +72,7 @@ def takes_data(function: Function) -> Function:
             found.say_scores("; ".join(heard))
         return found
 
-    def call(given: tuple, named: dict[str, Any]) -> Any:
+    def call(given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         try:
             return function(*given, **named)
         except OutputsError as error:
@@ -84,7 +84,9 @@ def takes_data(function: Function) -> Function:
                 raise
         return call(*rename(given, named, **changes))
 
-    def encode(given: tuple, named: dict[str, Any]) -> tuple[tuple, dict]:
+    def encode(
+        given: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, with numbers in place of labels that are text, and the classes' names,
         by whose number it is seen whether the net knows other classes.
         """
@@ -115,7 +117,9 @@ def takes_data(function: Function) -> Function:
             bound.arguments["class_names"] = names
         return bound.args, bound.kwargs
 
-    def rename(given: tuple, named: dict[str, Any], **changes: Any) -> tuple[tuple, dict]:
+    def rename(
+        given: tuple[Any, ...], named: dict[str, Any], **changes: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, with nets whose scores are read otherwise."""
         places = signature.bind_partial(*given, **named)
         for name in _NETS & places.arguments.keys():
@@ -136,7 +140,7 @@ def _first_labels(data: Any) -> Tensor | None:
 
 def open_model_and_data(
     model: Any, data: Data, *, shuffled: bool = False
-) -> tuple[nn.Module, Arrays | Iterable]:
+) -> tuple[nn.Module, Arrays | Iterable[Any]]:
     """A net, checked, and its data for `batches`, in order unless they are to be `shuffled`."""
     model = check_model(model)
     return model, open_data(data, model, shuffled=shuffled)
@@ -159,7 +163,7 @@ def open_model_and_inputs(model: Any, x: Any) -> tuple[nn.Module, Any]:
 
 def open_data(
     data: Data, model: nn.Module | None = None, *, shuffled: bool = False
-) -> Arrays | Iterable:
+) -> Arrays | Iterable[Any]:
     """Data in memory as checked `Arrays`, or the iterable of batches. Raises DataError."""
     if isinstance(data, Arrays):
         return data
@@ -181,7 +185,7 @@ def open_data(
 
 
 def batches(
-    data: Arrays | Iterable,
+    data: Arrays | Iterable[Any],
     batch_size: int,
     model: nn.Module,
     *,
@@ -221,7 +225,7 @@ def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
     return Arrays(X if model is None else simplify(model, X), y)
 
 
-def _read_batches(data: Iterable, *, once: bool = False) -> Iterator[tuple[Any, Tensor]]:
+def _read_batches(data: Iterable[Any], *, once: bool = False) -> Iterator[tuple[Any, Tensor]]:
     """Yield the checked batches of an iterable; read `once`, there may be none any more."""
     names = None
     for index, batch in enumerate(data):
@@ -273,7 +277,7 @@ def read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
     return X, y.reshape(-1)
 
 
-def _name_inputs(inputs: Mapping, where: str) -> NamedInputs:
+def _name_inputs(inputs: Mapping[str, Any], where: str) -> NamedInputs:
     """Inputs by name as tensors of real numbers, text left out. Raises DataError."""
     parts = {
         str(name): read_tensor(part, f"{where}: {name!r}")
@@ -293,7 +297,7 @@ def _holds_text(part: Any) -> bool:
     return any(isinstance(own, str) for own in part)
 
 
-def _is_pair(items: Sequence) -> bool:
+def _is_pair(items: Sequence[Any]) -> bool:
     """Whether two items are inputs and their labels, and not two batches."""
     first = items[0]
     if isinstance(items[1], Mapping):
@@ -302,7 +306,7 @@ def _is_pair(items: Sequence) -> bool:
     return not batch or not (isinstance(first[0], Mapping) or getattr(first[0], "shape", None))
 
 
-def _stack(samples: list) -> Any:
+def _stack(samples: list[Any]) -> Any:
     """Samples of a data set as one batch. Raises DataError where they are no tensors of a shape."""
     try:
         return default_collate(samples)
@@ -325,7 +329,7 @@ def _are_samples(items: Any) -> bool:
     return isinstance(label, (int, float, str)) or getattr(label, "ndim", 1) == 0
 
 
-def _collate(samples: Sequence[Mapping]) -> dict[str, Any]:
+def _collate(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Dicts of one sample each as one dict of rows. Raises DataError for unequal shapes."""
     rows = [samples[index] for index in range(len(samples))]
     columns = {key: [row[key] for row in rows] for key in rows[0]}

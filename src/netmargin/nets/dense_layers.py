@@ -25,8 +25,8 @@ def shift_outputs(
 ) -> Iterator[None]:
     """Add zeros to the outputs of dense layers within, and put their inputs in `incoming`."""
 
-    def hook(name: str) -> Callable:
-        def shift(module, inputs, output):
+    def hook(name: str) -> Callable[..., Any]:
+        def shift(module: Any, inputs: Any, output: Any) -> Any:
             incoming[name] = inputs[0]
             return output + added[name]
 
@@ -49,11 +49,11 @@ def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str,
         for name, module in twin.named_modules()
         if type(module) is nn.Linear
         and f"{name}.weight" in names
-        and (module.bias is None or f"{name}.bias" in names)
+        and (module.bias is None or f"{name}.bias" in names)  # type: ignore[redundant-expr]
         and module.weight.numel() > _WORTH_FACTORING * sum(module.weight.shape)
     }
 
-    def record_rows(module: Any, inputs: tuple, output: Tensor) -> None:
+    def record_rows(module: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         # One row for each vector that the layer is applied to: tokens or patches give several.
         calls.setdefault(module, []).append(output.numel() // module.out_features)
 
@@ -74,7 +74,7 @@ def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str,
 class _Uses(TorchFunctionMode):
     """Counts the operations that take each tensor: tied weights and ones used by hand have two."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self._counts: dict[int, int] = {}
 
@@ -82,7 +82,7 @@ class _Uses(TorchFunctionMode):
         """Return how many operations took the tensor."""
         return self._counts.get(id(tensor), 0)
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for item in tree_leaves((args, kwargs)):
             if isinstance(item, Tensor):
                 self._counts[id(item)] = self.of(item) + 1

@@ -45,7 +45,7 @@ class _Watched(EagerMode):
         self.weights: dict[int, Tensor] = {}  # kept alive, so that ids stay theirs
         self.decides = False
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for value in filter(is_weight, tree_leaves((args, kwargs))):
             self.weights[id(value)] = value
         self.decides |= func is torch.ops.aten._local_scalar_dense.default

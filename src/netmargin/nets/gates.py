@@ -3,6 +3,7 @@ gates, and smoothed ones.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,13 +17,13 @@ _RELUS = {torch.relu, torch.Tensor.relu, F.relu} | _IN_PLACE
 class Gates(TorchFunctionMode):
     """A context in which relu(z) is gate * z, or itself, and which records z and the outputs."""
 
-    def __init__(self, gates: Sequence[Tensor] | None = None):
+    def __init__(self, gates: Sequence[Tensor] | None = None) -> None:
         super().__init__()
         self.gates = gates
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func not in _RELUS:
             return func(*args, **(kwargs or {}))
         changed = args[0] if args else (kwargs or {})["input"]
@@ -48,7 +49,7 @@ class SmoothedReLUs(Gates):
     Descent stops too early at kinks; minima of the smoothed net move onto them as the width falls.
     """
 
-    def __init__(self, width: float):
+    def __init__(self, width: float) -> None:
         super().__init__()
         self._width = width
 

@@ -33,7 +33,9 @@ _NUMBERS_HELD = 120_000_000
 """Numbers of gradients that are held for later, 1 GB; beyond it time is spent instead of memory."""
 
 
-def differentiate_each(outputs: Tensor, inputs: Sequence[Tensor], weights: Tensor) -> tuple:
+def differentiate_each(
+    outputs: Tensor, inputs: Sequence[Tensor], weights: Tensor
+) -> tuple[Any, ...]:
     """Gradients of sums of outputs with each row of weights: a tensor or None for each input."""
     # Anomaly detection reads values, which a batch of backward passes does not allow.
     with torch.autograd.set_detect_anomaly(False):
@@ -134,7 +136,7 @@ class SampleGradients:
     `share` is that of a caller whose batches are small.
     """
 
-    def __init__(self, twin: nn.Module, names: Iterable[str], x: Any, share: float = 1.0):
+    def __init__(self, twin: nn.Module, names: Iterable[str], x: Any, share: float = 1.0) -> None:
         self._twin, self.names = twin, tuple(names)
         self._dense = find_dense_layers(twin, set(self.names), x[:1])
         factored = {f"{layer}.{kind}" for layer in self._dense for kind in ("weight", "bias")}
@@ -161,13 +163,13 @@ class SampleGradients:
             for name in self._dense
         }
 
-        def score(free: dict, added: dict, x: Any, w: Tensor):
+        def score(free: dict[str, Any], added: dict[str, Any], x: Any, w: Tensor) -> Any:
             incoming: dict[str, Tensor] = {}
             with shift_outputs(self._twin, added, incoming):
                 output = call_with(self._twin, free | fixed, x[None]).reshape(-1)
             return output @ w, {name: a.reshape(-1) for name, a in incoming.items()}
 
-        def differentiate(x: Any, w: Tensor):
+        def differentiate(x: Any, w: Tensor) -> Any:
             free, shifts = (
                 {n: t.clone().requires_grad_() for n, t in held.items()}
                 for held in (explicit, added)
@@ -210,7 +212,7 @@ class SampleGradients:
         )
         return Gradients(self._explicit, flat, factors)
 
-    def chunks(self, x: Any, weights: Tensor):
+    def chunks(self, x: Any, weights: Tensor) -> Any:
         """Yield `Gradients` of a few samples at a time, as many as memory allows."""
         for part, w in zip(x.split(self.chunk), weights.split(self.chunk), strict=True):
             yield self(part, w)
@@ -225,7 +227,7 @@ class StoredGradients:
         x: Any,
         weights: Tensor,
         known: Sequence[Gradients] | None = None,
-    ):
+    ) -> None:
         self._source, self._x, self._weights = source, x, weights
         fits = len(x) * source.width <= _NUMBERS_HELD
         self._held = list(known or source.chunks(x, weights)) if fits else None

@@ -18,7 +18,7 @@ text_classes: ContextVar[int] = ContextVar("text_classes", default=0)
 class Labels:
     """Encoder of labels, as signs (one output) or class indices, that remembers earlier batches."""
 
-    def __init__(self, outputs: int):
+    def __init__(self, outputs: int) -> None:
         self.outputs = outputs
         classes = max(outputs, 2)  # a net with one output has two
         if text_classes.get() not in (0, classes):
@@ -53,7 +53,7 @@ class Labels:
         return y.clamp(min=0).to(torch.int64)
 
 
-class FoundNames(tuple):
+class FoundNames(tuple[str, ...]):
     """Names of classes that came with a data set: left out where the net has other classes."""
 
     @classmethod
@@ -67,7 +67,7 @@ class FoundNames(tuple):
 class ClassNames:
     """What labels are called: `names` in the order of the class numbers, or numbers for None."""
 
-    def __init__(self, names: Any):
+    def __init__(self, names: Any) -> None:
         self._found = isinstance(names, FoundNames)
         # Of arrays, and of the categories of pandas.
         given = names.tolist() if hasattr(names, "tolist") else names

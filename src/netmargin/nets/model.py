@@ -21,7 +21,7 @@ from .named_scores import End, Ends, read_outputs
 from .score_outputs import OutputsError, rows_of_scores, tensor_of_scores
 from .whole_tensors import are_finite, hold_nan
 
-_Function = TypeVar("_Function", bound=Callable)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def call_net(net: Any, x: Any) -> Any:
@@ -191,7 +191,7 @@ def copy_model(model: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def in_mode(model: nn.Module, *, training: bool):
+def in_mode(model: nn.Module, *, training: bool) -> Any:
     """Set every module to training or evaluation mode within, and back to its own afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     model.train(training)

@@ -18,7 +18,7 @@ LABELS = ("labels", "label", "y", "target", "targets")
 """Keys of a dict that hold labels, in the order in which they are looked for."""
 
 
-def find_label(parts: Container) -> str | None:
+def find_label(parts: Container[str]) -> str | None:
     """The key that holds the labels of a dict, or None."""
     return next((key for key in LABELS if key in parts), None)
 
@@ -26,7 +26,7 @@ def find_label(parts: Container) -> str | None:
 class NamedInputs:
     """A batch of inputs by name, a pytree of which rows are taken as of a tensor."""
 
-    def __init__(self, parts: dict[str, Tensor]):
+    def __init__(self, parts: dict[str, Tensor]) -> None:
         self.parts = parts
 
     def __len__(self) -> int:
@@ -113,7 +113,7 @@ def require_one_shape(holders: str, shapes: Collection[tuple[int, ...]]) -> None
 
 def arguments_of(
     model: nn.Module, x: Any, dtype: torch.dtype | None = None
-) -> tuple[tuple, dict[str, Tensor]]:
+) -> tuple[tuple[Any, ...], dict[str, Tensor]]:
     """The arguments, by place and by name, of a pass on inputs; floating ones by name in a type."""
     if not isinstance(x, NamedInputs):
         return (x,), {}
@@ -137,7 +137,7 @@ def simplify(model: nn.Module, x: Any) -> Any:
 class SideBySide(nn.Module):
     """A net whose floating inputs by name come side by side in one tensor, which can be moved."""
 
-    def __init__(self, net: nn.Module, x: NamedInputs):
+    def __init__(self, net: nn.Module, x: NamedInputs) -> None:
         super().__init__()
         self.net = net
         self._shapes = {name: part.shape[1:] for name, part in x.parts.items()}

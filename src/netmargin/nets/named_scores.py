@@ -101,12 +101,12 @@ def read_outputs(model: Any, call: Callable[[], Any]) -> Any:
 class Ends(TorchFunctionMode):
     """A mode that knows which tensors are probabilities, and leaves out one of the sigmoids."""
 
-    def __init__(self, left_out: int = -1):
+    def __init__(self, left_out: int = -1) -> None:
         super().__init__()
         self.sigmoids, self._left_out = 0, left_out
         self._made: dict[int, tuple[Tensor, End]] = {}  # the tensors are kept: ids are theirs alone
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function, or leave it out."""
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")
         first, end = args[0] if args else kwargs.get("input"), End()

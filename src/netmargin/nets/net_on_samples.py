@@ -21,7 +21,7 @@ class NetOnSamples:
     errors come first. `twin` is the copy, whose parameters may be moved.
     """
 
-    def __init__(self, model: nn.Module, data: Data):
+    def __init__(self, model: nn.Module, data: Data) -> None:
         model, self.samples = read_model_and_data(model, data)
         self.twin = float64_copy(model)
 

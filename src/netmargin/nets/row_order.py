@@ -61,7 +61,7 @@ def require_order(data: Any) -> None:
         )
 
 
-def require_same_order(data: Iterable, y: Tensor, read: Callable[[], list[Tensor]]) -> None:
+def require_same_order(data: Iterable[Any], y: Tensor, read: Callable[[], list[Tensor]]) -> None:
     """Raise DataError where another pass, which `read` makes, yields other labels than y."""
     require_order(data)
     if isinstance(data, (list, tuple, Iterator)) or (
@@ -119,7 +119,7 @@ def warn_of_dropped_rows(data: Any, read: int) -> None:
         )
 
 
-def _sampler_of(loader: DataLoader) -> tuple[Any, int | None]:
+def _sampler_of(loader: DataLoader[Any]) -> tuple[Any, int | None]:
     """What chooses the samples (or batches) of a loader, and how many make a batch, or None."""
     batches = loader.batch_sampler
     if batches is None:

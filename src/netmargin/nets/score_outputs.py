@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..errors import ModelError
 
-Choice = str | int | tuple | Callable[[Any], Tensor]
+Choice = str | int | tuple[Any, ...] | Callable[[Any], Tensor]
 """What names an output: its key, attribute or index, a tuple of these one inside the other, or a
 function of all that the net returns.
 """
@@ -24,7 +24,7 @@ _said: ContextVar[dict[str, None]] = ContextVar("said")
 class Part(NamedTuple):
     """A tensor among the outputs of a net, and how `scores=` and code name it."""
 
-    path: tuple
+    path: tuple[Any, ...]
     code: str
     tensor: Tensor
 
@@ -36,7 +36,9 @@ class Part(NamedTuple):
 class OutputsError(ModelError):
     """Scores are not what a net returns; `choose` finds the `Reading` by labels, or None."""
 
-    def __init__(self, message: str, choose: Callable[[Any], dict | None] = lambda _: None):
+    def __init__(
+        self, message: str, choose: Callable[[Any], dict[str, Any] | None] = lambda _: None
+    ) -> None:
         super().__init__(message)
         self.choose = choose
 
@@ -140,7 +142,7 @@ def _find_scores(outputs: Any, n: int | None) -> Part:
     return found
 
 
-def _choose_by_classes(parts: list[Part], classes: int) -> dict | None:
+def _choose_by_classes(parts: list[Part], classes: int) -> dict[str, Any] | None:
     """The choice of the only output with a column for each class; None if there are several."""
     # One column, which has no second dimension or 1 there, is of two classes.
     columns = {p.path: max(math.prod(p.tensor.shape[1:]), 1) for p in parts}
@@ -151,7 +153,7 @@ def _choose_by_classes(parts: list[Part], classes: int) -> dict | None:
     return {"choice": chosen[0]} if len(chosen) == 1 else None
 
 
-def _list_tensors(outputs: Any, path: tuple = (), code: str = "") -> Iterator[Part]:
+def _list_tensors(outputs: Any, path: tuple[Any, ...] = (), code: str = "") -> Iterator[Part]:
     """Every tensor in nested tuples, lists, dicts and records, in order."""
     if isinstance(outputs, Tensor):
         yield Part(path, code, outputs)

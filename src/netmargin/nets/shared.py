@@ -125,7 +125,7 @@ def gather_from_processes(value: Shared) -> list[Shared]:
     """The values of all processes, in the order of their ranks; every process has to ask."""
     if not _is_distributed():
         return [value]
-    found: list = [None] * dist.get_world_size()
+    found: list[Any] = [None] * dist.get_world_size()
     try:
         dist.all_gather_object(found, value)
     except RuntimeError as error:
@@ -140,7 +140,7 @@ def gather_from_processes(value: Shared) -> list[Shared]:
 class Sameness:
     """Digests of a model and of the batches that a process read, to compare with others."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module) -> None:
         self._model, self._data = model, hashlib.blake2b(digest_size=16)
 
     def add(self, x: Any, y: Tensor) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.records import Certainty as Certainty, Table
 
-Columns = dict[str, list]
+Columns = dict[str, list[Any]]
 """Rows column by column, each of the same length."""
 
 

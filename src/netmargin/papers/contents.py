@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..core.arguments import suggest_word
 from ..errors import ArgumentError
@@ -53,7 +54,7 @@ def choose(kind: str, wanted: Iterable[str], ids: Sequence[str]) -> list[str]:
     return [id for id in ids if {"all", id, id.split("/")[0]} & set(wanted)]
 
 
-def require_known(kind: str, id: str, ids: Sequence[str], words: Sequence[str]) -> None:
+def require_known(kind: str, id: Any, ids: Sequence[str], words: Sequence[str]) -> None:
     """Raise ArgumentError where an id is none of the words; say which ids there are."""
     if not isinstance(id, str) or id not in words:
         guess = suggest_word(id, words)

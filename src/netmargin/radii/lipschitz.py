@@ -202,7 +202,7 @@ def _matrix_norm(matrix: Tensor) -> float:
     matrix = matrix / largest  # or the product would under- or overflow
     try:
         square = max(torch.linalg.eigvalsh(matrix @ matrix.T)[-1].item(), 0.0)
-    except torch.linalg.LinAlgError:  # LAPACK did not converge
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # LAPACK did not converge
         square = matrix.square().sum().item()
     return largest * math.sqrt(square) * _ROUNDING + _LEAST
 

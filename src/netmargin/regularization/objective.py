@@ -118,7 +118,9 @@ class RegularizedObjective(ABC):
 
     def stationarity(self, log_lambda: float) -> float:
         """|grad log L_lambda| ||theta||, which does not change with the units of theta."""
-        gradients = torch.autograd.grad(self(log_lambda), self.parameters, allow_unused=True)
+        gradients: tuple[Any, ...] = torch.autograd.grad(
+            self(log_lambda), self.parameters, allow_unused=True
+        )
         size = math.sqrt(sum(g.square().sum().item() for g in gradients if g is not None))
         return size * self.size()
 

@@ -5,7 +5,7 @@ do, and a judge that recomputes what either of them proposes.
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -95,7 +95,7 @@ def solve_kernel(
     ]
 
 
-def _search(problem: KernelProblem, weights: np.ndarray, limit: Deadline) -> None:
+def _search(problem: KernelProblem[Any], weights: np.ndarray, limit: Deadline) -> None:
     """Find weights (n,), in place, whose gap is the tolerance or as small as it gets."""
     matrix, y, tol = problem.matrix, problem.y, problem.tol
     if problem.known is not None:

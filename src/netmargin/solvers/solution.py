@@ -164,7 +164,7 @@ class ReLUMeasure(Record):
                     " with LeakyReLU as well, or Linear - ReLUPower(2) - SignedSum; got"
                     f" {', '.join(map(repr, layers))}"
                 )
-        biases = [] if hidden.bias is None else [hidden.bias[:, None]]
+        biases = [] if hidden.bias is None else [hidden.bias[:, None]]  # type: ignore[redundant-expr]
         rows = torch.cat([hidden.weight, *biases, outgoing[:, None]], 1)
         units = rows.detach().double().cpu().numpy()
         bias = hidden.bias is not None

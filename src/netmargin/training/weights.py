@@ -229,7 +229,7 @@ def _read_in_all_ways(content: dict[str, Any], model: nn.Module) -> list[Reading
     return sorted(found, key=lambda reading: -len(reading[1].keys() & known))
 
 
-def _list_names(names: Collection) -> str:
+def _list_names(names: Collection[str]) -> str:
     """The first six names, in quotes."""
     shown = ", ".join(repr(str(name)) for name in list(names)[:6])
     return shown + (" ..." if len(names) > 6 else "") if shown else "nothing"

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ... import datasets, models
 from ...ascent.maximize_margin import maximize_margin
+from ...core.files import write_atomically
 from ...datasets.selection import Split
 from ...margins import measure
 from ...training import ConstantLR, Epochs, History, LogLossBelow, LossBasedLR, checkpoint, train
@@ -172,7 +173,7 @@ def train_net(run: Row, settings: Settings, folder: Path) -> Row:
         elif looks and look["epochs"] == looks[-1]["epochs"]:
             break  # stalled before, and again
         looks.append(look | {"seconds": before + time.monotonic() - started})
-        checkpoint.write_atomically(file, json.dumps(looks).encode())
+        write_atomically(file, json.dumps(looks).encode())
     last = {name: looks[-1][name] for name in (*_LOOK, "test_accuracy", "seconds")}
     curve = _thin_curve(History.load(folder / checkpoint.HISTORY).rows)
     return last | {"looks": looks, "curve": curve}

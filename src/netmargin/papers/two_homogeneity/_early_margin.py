@@ -157,7 +157,7 @@ def promise_margin(R: float, size: float, n: int, time: float) -> tuple[float, f
     return bound, -math.log(math.expm1(losses)) / bound if losses < math.log(2) else None
 
 
-def _load_inner(twin: NormalizedNet, state: dict[str, Tensor]) -> None:
+def _load_inner(twin: NormalizedNet, state: Any) -> None:
     """Give the inner module the parameters of a state. Raises ModelError where one does not fit."""
     for name, own in twin.inner.named_parameters(prefix="inner"):
         given = state.get(name) if isinstance(state, Mapping) else state

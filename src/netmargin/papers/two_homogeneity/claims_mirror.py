@@ -195,7 +195,7 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
     pbar = matrix_game(Z)[0]
     # The reference depends on the end t, so that each t is a run of its own.
     ends = (2.0, 50.0, 2000.0)
-    for t in ends if callable(z) else ends[trial.number // 3 % 3 :][:1]:
+    for t in ends if callable(z) else ends[trial.number // 3 % 3 :][:1]:  # type: ignore[redundant-expr]
         run = run_mirror_flow(z, u0, np.linspace(0, t, 41)[1:], pbar)
         gamma = float((run["z"] @ pbar).min())
         if min(gamma, (Z @ pbar).min()) <= 0.05:
@@ -290,7 +290,8 @@ def margin_lower_bound(trial: Trial, *, divergence: float = 1.0, half: float = 0
     else:
         kind, z, Z, u0 = _draw_features(trial, n, m, draws=20)  # large margins promise something
     pbar = matrix_game(Z)[0]
-    run = run_mirror_flow(z, u0, np.geomspace(0.1, 1e7 if callable(z) else 1e5, 60), pbar)
+    last = 1e7 if callable(z) else 1e5  # type: ignore[redundant-expr]
+    run = run_mirror_flow(z, u0, np.geomspace(0.1, last, 60), pbar)
     # The infimum until each time.
     gamma = np.minimum.accumulate(np.minimum((run["z"] @ pbar).min(1), (Z @ pbar).min()))
     mass, xi = run["u"].sum(1), run["xi"]

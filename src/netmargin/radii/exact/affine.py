@@ -50,7 +50,7 @@ def apply_linear(layer: nn.Module, state: Affine) -> Affine:
     if state.fresh and isinstance(layer, nn.Linear) and state.columns.ndim == 2:
         # Nothing is rounded: the layer is what stands in the chain.
         columns = layer.weight.T.clone()
-        bias = torch.zeros_like(outputs) if layer.bias is None else layer.bias[None].clone()
+        bias = torch.zeros_like(outputs) if layer.bias is None else layer.bias[None].clone()  # type: ignore[redundant-expr]
         return Affine(columns, bias, torch.zeros_like(columns), torch.zeros_like(outputs))
     linear = without_biases(layer)
     column_errors = propagate_errors(linear, state.columns, state.column_errors)

@@ -6,13 +6,14 @@ Source: Steinwart, Hush, Scovel 2011, Training SVMs without offset.
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 try:
     from numba import njit
 except ImportError:
-    njit = None  # type: ignore[assignment]
+    njit = None
 
 from . import numpy_loops
 
@@ -26,7 +27,7 @@ _LOOSE = {"reassoc", "nnan", "nsz", "contract", "arcp"}
 """What the compiler may do to sums, so that they take vector instructions; infinite caps stay."""
 
 
-def _make_fast(fastmath: Iterable[str] = ()) -> Callable[[Callable], Callable]:
+def _make_fast(fastmath: Iterable[str] = ()) -> Callable[..., Any]:
     """Compile a function; without numba, take that of its name in `numpy_loops`, if any."""
     if njit is None:
         return lambda function: getattr(numpy_loops, function.__name__.lstrip("_"), function)
