@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ class FeatureMeasure:
 
     __repr__ = short_repr
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Values at inputs X (n, d), (n,)."""
         return self.weights @ self.feature(*map(as_tensor, (self.atoms, X))).detach().numpy()
 
@@ -82,6 +83,6 @@ def find_moving(
     return lambda a, Z: signs * phi(a @ Z.T).square(), measure.atoms[:, :k]
 
 
-def as_tensor(values) -> Tensor:
+def as_tensor(values: Any) -> Tensor:
     """Values as a float64 tensor."""
     return torch.as_tensor(values, dtype=torch.float64, device="cpu")

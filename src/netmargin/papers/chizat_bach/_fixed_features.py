@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,8 +47,8 @@ class FixedFeatureRun:
 
 
 def train_magnitudes(
-    features,
-    y,
+    features: Any,
+    y: Any,
     *,
     steps: int,
     rate: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -88,8 +89,8 @@ def train_magnitudes(
 
 
 def train_output_layer(
-    features,
-    y,
+    features: Any,
+    y: Any,
     *,
     steps: int,
     rate: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -135,7 +136,7 @@ def train_output_layer(
     return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, guarantee, status)
 
 
-def _multiply_by_labels(features, y) -> tuple[np.ndarray, float]:
+def _multiply_by_labels(features: Any, y: Any) -> tuple[np.ndarray, float]:
     """The matrix z_nj = y_n phi(theta_j, x_n) and its largest absolute entry. Raises DataError."""
     data = binary_data(features, y, bias=False)
     z = data.y[:, None] * data.Z
@@ -148,7 +149,7 @@ def _multiply_by_labels(features, y) -> tuple[np.ndarray, float]:
 
 
 def _ascend(
-    z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable, loss: Loss
+    z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable[..., Any], loss: Loss
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Status]:
     """Ascend the smooth margin of a = beta a_bar from a_bar = mean, beta(0) = 1.
 

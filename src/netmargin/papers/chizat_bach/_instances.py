@@ -1,6 +1,7 @@
 """What several claims of the paper share: its name, and populations on the line."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Intervals:
         ends = np.cumsum(np.append(0.0, random.uniform(1, 3, 2 * count - 1)))
         return cls((2 * ends / ends[-1] - 1).reshape(count, 2))
 
-    def draw(self, n: int, seed) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, n: int, seed: Any) -> tuple[np.ndarray, np.ndarray]:
         """Draw samples (n, 1) and their labels."""
         random, lengths = np.random.default_rng(seed), np.ptp(self.ends, 1)
         index = random.choice(len(self.ends), n, p=lengths / lengths.sum())

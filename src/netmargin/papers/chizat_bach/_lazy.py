@@ -1,5 +1,7 @@
 """The lazy regime: nets whose neurons hardly move approach the tangent margin first."""
 
+from typing import Any
+
 import numpy as np
 
 from ...core.matrices import as_array, binary_data, evaluation_inputs
@@ -8,7 +10,7 @@ from ...solvers import KernelSolution, kernel_max_margin
 
 
 def tangent_max_margin(
-    positions, X, y, *, bias: bool = True, power: int = 1, tol: float = 1e-6
+    positions: Any, X: Any, y: Any, *, bias: bool = True, power: int = 1, tol: float = 1e-6
 ) -> KernelSolution:
     """The largest margin of movements of the neurons in the tangent plane, mean_j |delta_j|^2 <= 1.
 
@@ -21,7 +23,13 @@ def tangent_max_margin(
 
 
 def tangent_values(
-    solution: KernelSolution, positions, X, others, *, bias: bool = True, power: int = 1
+    solution: KernelSolution,
+    positions: Any,
+    X: Any,
+    others: Any,
+    *,
+    bias: bool = True,
+    power: int = 1,
 ) -> np.ndarray:
     """Values (N,) at `others` (N, d) of the function that `tangent_max_margin` found on X."""
     w = _read_neurons(positions)
@@ -38,7 +46,9 @@ def _tangent_kernel(w: np.ndarray, Z: np.ndarray, others: np.ndarray, power: int
     return products / len(w)
 
 
-def tangent_margin(positions, moved, X, y, *, bias: bool = True, power: int = 1) -> float:
+def tangent_margin(
+    positions: Any, moved: Any, X: Any, y: Any, *, bias: bool = True, power: int = 1
+) -> float:
     """The margin of a movement of the neurons in the tangent plane, over sqrt(mean_j |delta_j|^2).
 
     At most `tangent_max_margin`. Chizat and Bach 2020, Section 7 and Figure 3.
@@ -64,7 +74,7 @@ def _activate(w: np.ndarray, Z: np.ndarray, power: int) -> tuple[np.ndarray, np.
     return z, 1.0 * (z > 0) if power == 1 else 2 * z
 
 
-def _read_neurons(positions) -> np.ndarray:
+def _read_neurons(positions: Any) -> np.ndarray:
     """Neurons as a float64 array of shape (m, D + 1). Raises DataError."""
     w = as_array(positions, "positions").copy()
     if w.ndim != 2 or not np.isfinite(w).all():

@@ -1,5 +1,7 @@
 """Test errors of both ways to train a wide two-layer net, on the clusters of Section 7."""
 
+from typing import Any
+
 from ...datasets import clusters
 from ...figures.style import BOTH, OUTPUT, draw_band, open_canvas
 from ...kernels import random_features
@@ -9,11 +11,11 @@ from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ._fixed_features import train_output_layer
 
 
-def make_figure(name: str, label: str, *, logarithmic: bool = False, **given) -> Figure:
+def make_figure(name: str, label: str, *, logarithmic: bool = False, **given: Any) -> Figure:
     """A figure of test errors against `name`, n or d; `given` has both as `by_scale` takes them."""
     fixed = "nd".replace(name, "")
 
-    def draw(settings: Settings, rows: list[Row]):
+    def draw(settings: Settings, rows: list[Row]) -> Any:
         """Draw test errors as the paper does: thick lines are means, thin ones single runs."""
         drawn, ((axis,),) = open_canvas()
         values, output = tabulate(rows, "output_layer", name)

@@ -1,5 +1,7 @@
 """Classifiers of the plane, on a grid over the square that holds the samples."""
 
+from typing import Any
+
 import numpy as np
 
 from ...figures.style import EXACT, draw_samples
@@ -17,7 +19,9 @@ def round_values(values: np.ndarray) -> list[float]:
     return np.round(values / (np.abs(values).max() or 1.0), 4).tolist()
 
 
-def draw_classifier(axis, row: Row, values: list[float], dashed: list[float] | None = None) -> None:
+def draw_classifier(
+    axis: Any, row: Row, values: list[float], dashed: list[float] | None = None
+) -> None:
     """Draw the regions of a classifier, the boundary of another one dashed, and the samples."""
     grids = [np.array(v) for v in (values, dashed) if v is not None]
     count = round(len(values) ** 0.5)

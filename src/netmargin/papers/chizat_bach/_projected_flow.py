@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ class ProjectedFlow:
     margins: np.ndarray  # min_n y_n int phi(., x_n) d nu_bar_t, (K,)
     log_masses: np.ndarray  # log nu_t(sphere), (K,)
     duals: np.ndarray  # grad S, of sum 1, (K, n)
-    measures: list  # nu_bar_t of the kind of the start, particles in its order
+    measures: list[Any]  # nu_bar_t of the kind of the start, particles in its order
     status: Status
 
     __repr__ = short_repr
@@ -43,8 +44,8 @@ class ProjectedFlow:
 @with_gradients
 def projected_flow(
     start: ReLUMeasure | FeatureMeasure,
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     times: Sequence[float],
     loss: Loss | str | None = None,
@@ -118,7 +119,7 @@ class _FlowField:
 
     def __init__(
         self, data: SolverData, start: ReLUMeasure | FeatureMeasure, loss: Loss, most: int
-    ):
+    ) -> None:
         self._Z, self._labels = map(as_tensor, (data.Z, data.y))
         self._loss, self._left = loss, most
         self._measure, (self._feature, self._atoms) = start, find_moving(start)

@@ -106,7 +106,7 @@ class _MovingNets:
     the smooth margin; in the time of the measure each neuron has weight 1 / m.
     """
 
-    def __init__(self, w: np.ndarray, inputs: np.ndarray, y: np.ndarray, loss: Loss):
+    def __init__(self, w: np.ndarray, inputs: np.ndarray, y: np.ndarray, loss: Loss) -> None:
         self.w, self._loss = torch.tensor(w).requires_grad_(True), loss
         self._signed = torch.tensor(y[..., None] * inputs), torch.tensor(y)
         self.q = self._respond(self.w).mean(1)

@@ -2,6 +2,8 @@
 sets.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ...datasets import clusters
@@ -35,7 +37,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return kept | {"X": X.tolist(), "y": y.tolist()}
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw both layers (top) and the output layer (bottom), with the exact classifiers dashed."""
     drawn, axes = open_canvas(len(rows), 2, width=2.3, height=2.3)
     for line, (net, (exact, words, space)) in zip(axes, PAIRS.items(), strict=True):

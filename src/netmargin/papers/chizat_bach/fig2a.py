@@ -1,5 +1,7 @@
 """Figure 2 (a): projection of the data on the first two dimensions."""
 
+from typing import Any
+
 from ...bounds import interclass_distance
 from ...datasets import clusters
 from ...figures.style import draw_samples, open_canvas
@@ -18,7 +20,7 @@ def compute(run: Row, settings: Settings) -> Row:
     }
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw the first two coordinates of the samples."""
     drawn, ((axis,),) = open_canvas(height=4.0)
     draw_samples(axis, rows[0]["X"], rows[0]["y"])

@@ -1,5 +1,7 @@
 """Figure 2 (d): F_1 margin at convergence as a function of m, training both layers."""
 
+from typing import Any
+
 import numpy as np
 
 from ...datasets import clusters
@@ -23,7 +25,7 @@ def compute(run: Row, settings: Settings) -> Row:
     }
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw mean margins with what is proved of gamma_1; beside them every sample by itself."""
     drawn, ((means, samples),) = open_canvas(2)
     margins, found, proved = _collect(rows)

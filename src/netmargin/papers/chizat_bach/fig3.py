@@ -2,6 +2,8 @@
 step-size.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ...datasets import clusters
@@ -55,7 +57,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return found
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw one panel for each time; dashed is the boundary of the tangent kernel's classifier."""
     row, times = rows[0], settings["times"]
     drawn, (axes,) = open_canvas(len(times), width=2.3, height=3.0)

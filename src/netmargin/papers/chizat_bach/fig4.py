@@ -1,5 +1,7 @@
 """Figure 4: 2-d slice of the vector field of a neuron, ReLU (illustration)."""
 
+from typing import Any
+
 import numpy as np
 
 from ...datasets import clusters
@@ -37,7 +39,7 @@ def compute(run: Row, settings: Settings) -> Row:
     }
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw the field as stream lines, and the invariant set."""
     drawn, ((axis,),) = open_canvas(height=4.0)
     ticks, along, up = (np.array(rows[0][name]) for name in ("ticks", "along", "b"))

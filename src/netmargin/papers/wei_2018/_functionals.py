@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,7 +59,7 @@ class Functional:
 
 
 def regularized_logistic(
-    X, y, *, regularization: float, bias: bool = True, power: int = 1
+    X: Any, y: Any, *, regularization: float, bias: bool = True, power: int = 1
 ) -> Functional:
     """The regularized logistic loss of nets f, functions of rho; its infimum: `f1_logistic`.
 

@@ -1,6 +1,7 @@
 """Paths of minimizers of mean square + lambda ||theta||^r (Theorem D.3), and their last nets."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ class _SquaresObjective(RegularizedObjective):
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
         return torch.log((outputs[:, 0] - self.scored.samples.y).square().mean())
 
-    def measure(self) -> dict:
+    def measure(self) -> dict[str, Any]:
         return {"norm": self.size()}
 
 

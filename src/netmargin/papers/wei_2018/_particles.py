@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -99,7 +100,7 @@ class Dynamics:
         )
 
 
-def read_particles(positions, weights) -> Particles:
+def read_particles(positions: Any, weights: Any) -> Particles:
     """The start of a flow as float64 tensors; weights are equal by default. Raises DataError."""
     theta = torch.tensor(as_array(positions, "positions"))
     if theta.ndim != 2 or not len(theta) or not torch.isfinite(theta).all():

@@ -4,6 +4,7 @@ import math
 import operator
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,9 +45,9 @@ class PerturbedFlow:
 
 def perturbed_flow(
     functional: Functional,
-    positions,
+    positions: Any,
     *,
-    weights=None,
+    weights: Any = None,
     sigma: float,
     rate: float,
     steps: int,

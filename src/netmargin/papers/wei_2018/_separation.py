@@ -27,7 +27,12 @@ TREND = (
 
 
 def separation(
-    train: tuple, test: tuple, *, seed: int, width: int = 50, iterations: int = 60
+    train: tuple[Any, ...],
+    test: tuple[Any, ...],
+    *,
+    seed: int,
+    width: int = 50,
+    iterations: int = 60,
 ) -> tuple[float, list[float]]:
     """Test errors of a two-layer net that minimizes mean logistic loss + 1e-4 ||theta||^2, from one
     start, and of the tangent kernel at each of SCALES; `train` and `test` are pairs (X, y).
@@ -41,7 +46,7 @@ def separation(
     return float(wrong.mean()), kernel_errors(train, test)
 
 
-def kernel_errors(train: tuple, test: tuple) -> list[float]:
+def kernel_errors(train: tuple[Any, ...], test: tuple[Any, ...]) -> list[float]:
     """Test errors of the tangent kernel at each of SCALES; `train` and `test` are pairs (X, y)."""
     (X, y), (T, t) = train, test
     errors = []
@@ -53,7 +58,11 @@ def kernel_errors(train: tuple, test: tuple) -> list[float]:
 
 
 def compare_on_draws(
-    trial: Trial, draw: Callable, samples: int, margin: float, compare: Callable = separation
+    trial: Trial,
+    draw: Callable[..., Any],
+    samples: int,
+    margin: float,
+    compare: Callable[..., Any] = separation,
 ) -> Finding:
     """Compare the net with the kernel scale that is best in the mean on several draws, as TREND
     says, with `margin` for 0.1; `compare` gives both errors, as `separation` does.

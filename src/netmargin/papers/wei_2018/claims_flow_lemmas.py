@@ -110,7 +110,9 @@ def _follow(
     return _Run(*map(np.array, zip(*rows, strict=True)))
 
 
-def _draw_sphere(random: np.random.Generator, X: np.ndarray, marked) -> tuple[Tensor, np.ndarray]:
+def _draw_sphere(
+    random: np.random.Generator, X: np.ndarray, marked: Any
+) -> tuple[Tensor, np.ndarray]:
     """Points of the sphere: a grid of both signs' neurons, marked ones and, last, close pairs."""
     turns = np.arange(64) * math.pi / 32
     ring = np.column_stack([np.cos(turns), np.sin(turns)])
@@ -178,7 +180,7 @@ def lemmas(
     room = dict.fromkeys(("E.10", "E.12", "E.5", "E.13", "E.8", "E.16", "E.17"), MOST)
     violations = [0.0]
 
-    def compare(name: str, found, bound, factor: float) -> None:
+    def compare(name: str, found: Any, bound: Any, factor: float) -> None:
         """Note how far a bound is from failing, and its room."""
         ratio = float(np.max(np.asarray(found) / np.maximum(factor * np.asarray(bound), 1e-12)))
         violations.append(ratio - 1)

@@ -17,7 +17,7 @@ from ._perturbation_schedule import perturbation_schedule
 from ._perturbed_flow import PerturbedFlow, perturbed_flow
 
 
-def _draw_problem(random: np.random.Generator, n: int, d: int):
+def _draw_problem(random: np.random.Generator, n: int, d: int) -> Any:
     """Draw n <= d unit samples, their certified optimum, and one neuron of the wrong sign."""
     X = np.zeros((n, d))
     X[:, :n] = draw_directions(random, n, n)

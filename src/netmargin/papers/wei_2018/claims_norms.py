@@ -1,6 +1,7 @@
 """Claims of Wei et al. 2018 and 2019 on norms and margins: two-layer nets, l1, kernels."""
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import roots_jacobi
@@ -239,7 +240,7 @@ def _mean_feature(d: int) -> float:
     trials=(3, 20),
 )
 def kernel_regression_norm(
-    trial: Trial, *, factor: float = 1.0, across: float = 2.0, kernel=arc_cosine
+    trial: Trial, *, factor: float = 1.0, across: float = 2.0, kernel: Any = arc_cosine
 ) -> Finding:
     random, n = trial.random, 1 + trial.number % 6
     X, U = random.normal(size=(n, 3)), draw_directions(random, 40_000, 3)

@@ -26,7 +26,7 @@ _WIDTH = 3
 """Hidden units of deep linear nets, whose best margins are known for every width."""
 
 
-def draw_classes(random: np.random.Generator, n: int, classes: int) -> tuple:
+def draw_classes(random: np.random.Generator, n: int, classes: int) -> tuple[Any, ...]:
     """Draw points of space and labels that a linear classifier tells apart, and the differences
     (n, classes - 1, 3 classes) whose products with its weights are the margins.
     """
@@ -269,7 +269,7 @@ def width_monotone(trial: Trial, *, from_width: int = 0, more: float = 0.0) -> F
     return Finding.of_one(off, f"{n} points in the plane, {len(widths) - 1} layers", measured)
 
 
-def _draw_for_three_neurons(random: np.random.Generator, n: int) -> tuple:
+def _draw_for_three_neurons(random: np.random.Generator, n: int) -> tuple[Any, ...]:
     """Draw points, labels and the solution of a set that two neurons separate, but three better."""
     for _ in range(1000):
         X, y = draw_points(random, n)

@@ -17,7 +17,7 @@ from ._instances import W18, W19
 from ._perturbed_flow import perturbed_flow
 
 
-def _draw_particles(trial: Trial):
+def _draw_particles(trial: Trial) -> Any:
     """Draw a logistic problem in the plane, weighted particles, and 20 unit vectors for renewal."""
     random, n = trial.random, 1 + trial.number % 6
     X, y = draw_points(random, n)
@@ -109,7 +109,7 @@ def perturbed(
     return Finding.of_one(violations, where, **room)
 
 
-def _list_test_functions(problem, X: np.ndarray) -> list:
+def _list_test_functions(problem: Any, X: np.ndarray) -> list[Any]:
     """Features and squared size as h, each with bounds B of its growth and M of its gradient."""
     lengths = np.sqrt((X**2).sum(1) + 1)
     features = [

@@ -1,6 +1,7 @@
 """Claims of Wei et al. 2018 and 2019: what nets learn and kernels do not."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,9 @@ def four_neurons(trial: Trial, *, factor: float = 1.0) -> Finding:
     trials=(1, 2),
     sharpen="trend",
 )
-def net_beats_kernel(trial: Trial, *, margin: float = 0.1, draw=datasets.hypercube) -> Finding:
+def net_beats_kernel(
+    trial: Trial, *, margin: float = 0.1, draw: Any = datasets.hypercube
+) -> Finding:
     return compare_on_draws(trial, lambda n, seed: draw(n, 20, seed=seed), 80, margin)
 
 

@@ -1,5 +1,7 @@
 """Figure 1: 60 sampled points of the distribution D in 3 dimensions."""
 
+from typing import Any
+
 import numpy as np
 
 from ...datasets import gaussian_xor
@@ -17,7 +19,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return margins | {"X": X.tolist(), "y": y.tolist()}
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw positive samples in blue and negative ones in red, as in the paper."""
     drawn, ((axis,),) = open_canvas(width=4.6, height=4.2, projection="3d")
     X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])

@@ -2,6 +2,8 @@
 and the l1 SVM.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -33,7 +35,7 @@ def compute(run: Row, settings: Settings) -> Row:
     }
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw margins (left), and functions with the labels (right)."""
     row, (drawn, ((left, right),)) = rows[0], open_canvas(2)
     optimum, lambdas, dashed = row["optimum"], row["lambdas"], {"color": EXACT, "linestyle": "--"}

@@ -1,6 +1,7 @@
 """Figure 3: neural networks and kernel methods, classification and regression, with bounds."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return found
 
 
-def draw(settings: Settings, rows: list[Row], *, bounds: bool = True):
+def draw(settings: Settings, rows: list[Row], *, bounds: bool = True) -> Any:
     """Draw test errors with two standard errors (solid), and the terms of the bounds (dotted)."""
     drawn, (axes,) = open_canvas(2)
     for axis, (suffix, (title, label)) in zip(axes, KINDS.items(), strict=True):

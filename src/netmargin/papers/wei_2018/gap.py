@@ -2,6 +2,8 @@
 states it, without a figure).
 """
 
+from typing import Any
+
 import numpy as np
 
 from ...figures.style import BOTH, OUTPUT, open_canvas
@@ -21,7 +23,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return {"net": gap.net, "kernel": gap.kernel, "ratio": gap.ratio(run["d"])}
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw the margins on the left, and the ratio of the bounds' leading terms on the right."""
     drawn, ((left, right),) = open_canvas(2, width=3.8, height=3.0)
     d = [row["d"] for row in rows]

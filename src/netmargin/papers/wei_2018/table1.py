@@ -3,6 +3,7 @@ decay.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,14 +54,14 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     }
 
 
-def _images(settings: Settings, split: Split):
+def _images(settings: Settings, split: Split) -> Any:
     """Load the images with mean 0 and variance 1, as usual for this net."""
     limit = settings["n" if split == "train" else "tested"]
     X, y = load_images(settings["data"], split, limit, 3, 32)
     return (X - settings["pixel_mean"]) / settings["pixel_deviation"], y
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw the training loss by epoch, and test errors beside the paper's."""
     drawn, ((left, right),) = open_canvas(2)
     ticks = {}

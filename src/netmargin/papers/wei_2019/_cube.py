@@ -8,6 +8,7 @@ and |x|^2 = N + 1 = R. A predictor is f(x) = sum_i beta_i k(x . x_i).
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -30,7 +31,7 @@ three signals, and one on all.
 """
 
 
-def arc_parts(c):
+def arc_parts(c: Any) -> Any:
     """The parts h_r and h_g of the kernel, of the output and the hidden layer, at cosines c."""
     angle = np.pi - np.arccos(np.clip(c, -1, 1))
     return np.sqrt(np.maximum(1 - c * c, 0)) + c * angle, c * angle
@@ -72,7 +73,7 @@ class CubeKernel:
         """The number of noise coordinates."""
         return self.d - 2
 
-    def __call__(self, t):
+    def __call__(self, t: Any) -> Any:
         """The kernel of points with x . x' = t."""
         R = self.d - 1
         relu, gradient = arc_parts(np.asarray(t) / R)

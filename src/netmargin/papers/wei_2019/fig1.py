@@ -1,5 +1,7 @@
 """Figure 1: the first two coordinates of the distribution."""
 
+from typing import Any
+
 import numpy as np
 
 from ...datasets import hypercube
@@ -13,7 +15,7 @@ def compute(run: Row, settings: Settings) -> Row:
     return {"X": X[:, :2].tolist(), "y": y.tolist()}
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw the two coordinates that count."""
     drawn, ((axis,),) = open_canvas(height=4.0)
     X, y = np.array(rows[0]["X"]), np.array(rows[0]["y"])

@@ -2,6 +2,8 @@
 margin, activations changed.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -35,7 +37,7 @@ def compute(run: Row, settings: Settings) -> Row:
         for parameter in net.parameters():
             parameter.normal_(generator=random)
     begun, step = _active(net, X), 0
-    found: dict[str, list] = {name: [] for name in ("steps", *PANELS)}
+    found: dict[str, list[Any]] = {name: [] for name in ("steps", *PANELS)}
     # The decay of a step is that of lambda ||Theta||^2, so twice lambda.
     decay = {"weight_decay": 2 * run["lambda"], "rate_drops": {}, "decay_drops": {}}
     lr = AnnealedLR(settings["rate"], **decay)
@@ -57,7 +59,7 @@ def _active(net: nn.Sequential, X: Tensor) -> Tensor:
         return net[0](X) > 0
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw single teachers (thin) and their mean (thick)."""
     drawn, (axes,) = open_canvas(len(PANELS), width=3.6)
     for axis, (name, words) in zip(axes, PANELS.items(), strict=True):

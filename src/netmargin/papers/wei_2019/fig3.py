@@ -2,6 +2,8 @@
 MNIST.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ... import datasets
@@ -28,14 +30,14 @@ def compute(run: Row, settings: Settings) -> Row:
     return {"test_error": error, "margin": path.rows[-1]["normalized_margin"]}
 
 
-def _teacher(run: Row, settings: Settings):
+def _teacher(run: Row, settings: Settings) -> Any:
     """Draw training and test samples of a random teacher."""
     n, tested = settings["n"], settings["tested"]
     X, y = datasets.teacher(n + tested, settings["d"], units=10, margin=0.01, seed=run["seed"])
     return (X[:n], y[:n]), (X[n:], y[n:])
 
 
-def _images(run: Row, settings: Settings):
+def _images(run: Row, settings: Settings) -> Any:
     """Load training and test images, flattened."""
     load = datasets.BY_NAME[run["data"]]
     train = load("train", limit=settings["images"])
@@ -57,7 +59,7 @@ RESULTS = {
 """The results in words, as axes call them, and whether they should fall or rise with the width."""
 
 
-def draw(settings: Settings, rows: list[Row]):
+def draw(settings: Settings, rows: list[Row]) -> Any:
     """Draw test errors (top) and margins (bottom), with two standard errors."""
     names = {"teacher": f"teacher of 10 units, d = {settings['d']}, n = {settings['n']}"}
     names[settings["image_data"]] = f"{settings['image_data']}, {settings['images']:,} images"
