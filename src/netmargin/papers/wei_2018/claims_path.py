@@ -101,7 +101,7 @@ def max_margin_path(
         least, mean = np.minimum.accumulate(q.min(2), 1), losses.cumsum(1) / count
         violations += [*(mean / np.log1p(others * (classes - 1) * np.exp(-least)) - 1).ravel()]
         violations += [*(share * np.log1p(np.exp(-least)) / count / mean - 1).ravel()]
-        make = lambda: _make_linear_net(order, classes)  # noqa: E731
+        make = lambda: make_linear_net(order, classes)  # noqa: E731
         best, _ = maximize_linear_margin(Z, norm)
         # Of all nets with the same product the balanced one is least, or the one of equal entries.
         units = {"global": order ** (-order / 2), "l1": float(order) ** -order}
@@ -137,7 +137,7 @@ def max_margin_path(
     return Finding.of_one(violations, f"{name}, {n} points, r = {r:g}", f"{name}: {measured}")
 
 
-def _make_linear_net(depth: int, classes: int) -> nn.Sequential:
+def make_linear_net(depth: int, classes: int) -> nn.Sequential:
     """A net of linear layers on points of space."""
     widths = [3, *[_WIDTH] * (depth - 1), classes if classes > 2 else 1]
     layers = [nn.Linear(a, b, bias=False) for a, b in pairwise(widths)]

@@ -208,6 +208,13 @@ class Span:
         """The kernel at all levels, by the product of the signals."""
         return {shift: self.kernel(self.kernel.levels + shift) for shift in (-1, 0, 1)}
 
+    @cached_property
+    def _means(self) -> np.ndarray:
+        """The means of k(x . x_i) given the signal, (n, 4)."""
+        noise = _binomials(self.kernel.noise)
+        mean = {shift: float(noise @ table) for shift, table in self._tables.items()}
+        return np.vectorize(mean.get)(self._seen)
+
     def _population_moments(self) -> np.ndarray:
         """The matrix E k(x . x_i) k(x . x_j)."""
         M = np.zeros((len(self.y),) * 2)
@@ -219,19 +226,14 @@ class Span:
 
     def fit_least_squares(self) -> np.ndarray:
         """The beta of least mean squared error over all points."""
-        target = np.zeros(len(self.y))
-        for shift, table in self._tables.items():
-            target += (self._seen == shift) @ LABELS / 4 * (_binomials(self.kernel.noise) @ table)
+        target = self._means @ LABELS / 4
         return np.linalg.lstsq(self._population_moments(), target, rcond=1e-13)[0]
 
     def find_best(self) -> np.ndarray:
         """The beta of least error that is found, if the noise of f given the signal is normal: four
         means, one a signal, over the ellipsoid of those that have noise of variance 1.
         """
-        mean = {
-            shift: _binomials(self.kernel.noise) @ table for shift, table in self._tables.items()
-        }
-        Q = np.vectorize(mean.get)(self._seen).astype(float)
+        Q = self._means
         S = self._population_moments() - Q @ Q.T / 4
         solved = np.linalg.lstsq(S, Q, rcond=1e-13)[0]
         inverse = np.linalg.pinv(Q.T @ solved)
