@@ -404,3 +404,13 @@ def test_linear_nets_in_a_box():
         )
         assert found.success
         assert abs(upper / found.fun**0.5 - 1) < 1e-4
+
+
+def test_medians_are_of_the_samples_that_are_right():
+    net = nn.Linear(2, 1, bias=False)
+    net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
+    report = nm.robustness(net, ([[1.0, 0], [0, 2.0], [-1.0, 0]], [1, 1, 1]), progress=False)
+    said = report.summary()
+    assert "a flip is found at, median      1.1 " in said
+    assert "2 of 2 samples" in said
+    assert "The radii of a wrong sample are 0" in said

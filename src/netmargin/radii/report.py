@@ -161,13 +161,18 @@ class RobustnessReport(Record):
             | json_ready(medians | {"closed": self.closed.sum()})
         )
 
+    @property
+    def _right(self) -> np.ndarray:
+        """The samples of medians, bool (n,): those that are right, or all where none is."""
+        return (self.q > 0) | ~(self.q > 0).any()
+
     def _table(self) -> Table:
         """The medians of what is proved and of what was found, and what limits them."""
         inputs = "R^d" if self.box is None else f"[{self.box[0]:g}, {self.box[1]:g}]^d"
         rows: list[Row] = [("right", (f"{self.accuracy:.2%}", Certainty.MEASURED))]
         rows += [("inputs in", inputs), *self._describe_certified()]
         if self.attacks:
-            middle = number(float(np.median(self.upper)))
+            middle = number(float(np.median(self.upper[self._right])))
             rows += [
                 ("a flip is found at, median", (middle, Certainty.MEASURED)),
                 ("found by", _count(self.found_by)),
@@ -177,6 +182,8 @@ class RobustnessReport(Record):
         rows.append(("status", str(self.status)))
         if self.status is Status.INTERRUPTED:
             rows.append(("examined", f"{self.examined} of {self.n} samples"))
+        if not self._right.all():
+            rows.append("The radii of a wrong sample are 0: medians are of the others.")
         return Table(f"Radii of {self.n:,} samples", rows, warning=self.warning)
 
     def _describe_certified(self) -> list[Row]:
@@ -184,13 +191,13 @@ class RobustnessReport(Record):
         if self.no_lower:
             rows: list[Row] = [("no radius is proved", self.no_lower)]
             return [*rows, ("no relaxations", self.no_chain)] if self.no_chain else rows
-        middle = number(float(np.median(self.lower)), ROUND_FLOOR)
+        middle = number(float(np.median(self.lower[self._right])), ROUND_FLOOR)
         rows = [
             ("the answer stays up to, median", (middle, Certainty.PROVED)),
             ("proved by", _count(self.certified_by)),
             (
                 f"both within {100 * self.tol:g}% for",
-                f"{int(self.closed.sum())} of {self.n} samples",
+                f"{int(self.closed[self._right].sum())} of {_samples(self._right.sum())}",
             ),
         ]
         if self.no_chain:
