@@ -72,13 +72,13 @@ def test_held_out_data_are_watched_beside_training_data(few, tmp_path):
     assert last["heldout_accuracy"] == found.accuracy
     assert last["heldout_log10_mean_loss"] == pytest.approx(found.log10_mean_loss, rel=1e-6)
     rows = watch.history.rows
-    for end, said in ((0.0, "a checkpoint from there"), (-9.0, "right at the end")):
-        rows[-1]["heldout_log10_mean_loss"] = end
-        rows[1]["heldout_log10_mean_loss"] = -1.0
+    for best, said in ((1.0, "a checkpoint from there"), (0.0, "right at the end")):
+        for row in rows:
+            row["heldout_accuracy"] = best if row is rows[1] else 0.5
         written = nm.page(watched, few, heldout, records=[watch.history], out=tmp_path / "a.html")
         text = written.path.read_text()
         assert said in text
-        assert ("a checkpoint from there" in text) == (end == 0.0)
+        assert ("a checkpoint from there" in text) == (best == 1.0)
         assert "held-out right" in text
     with pytest.raises(nm.DataError, match="only once"):
         nm.Watch(watched, few, heldout=iter(loader))
@@ -434,9 +434,9 @@ def test_a_watch_prints_held_out_samples_and_the_epoch_to_go_back_to():
         for e, loss in enumerate((0.3, 0.1, 0.2))
     ]
     said = " ".join(nm.History(rows).summary().split())
-    assert (
-        "70.0% are right at the end; their loss was smallest at epoch 1, with 60.0% right: a"
-        in said
-    )
+    assert "smallest at epoch 1, and most were right at epoch 2, 70.0%." in said
+    rows[1]["heldout_accuracy"] = 0.8
+    again = " ".join(nm.History(rows).summary().split())
+    assert "right at epoch 1, 80.0%: a checkpoint from there may serve better" in again
     assert "right of these (measured)" in said
     assert "normalized margin" not in said  # some samples are wrong

@@ -68,7 +68,7 @@ class History(Record):
         if "temperature" in first:  # an ascent, whose rows have a norm of its own
             del columns["log10_mean_loss"]
         rows = [
-            (str(row.get("epoch", index)), *(number(row.get(key)) for key in columns))
+            (str(row.get("epoch", index)), *(number(_shown(row, key)) for key in columns))
             for index, row in ((index, self.rows[index]) for index in chosen)
         ]
         heads: list[Cell] = ["epoch"] * bool(rows)
@@ -116,18 +116,26 @@ class History(Record):
         return cls(rows, message="read from a file")
 
 
+def _shown(row: dict[str, Any], key: str) -> Any:
+    """A number of a row; no normalized margin where a sample is wrong, whose it would be."""
+    wrong = key == "normalized_margin" and row.get("accuracy", 1) < 1
+    return None if wrong else row.get(key)
+
+
 def describe_heldout(rows: list[dict[str, Any]]) -> str:
     """Where the held-out samples of a watch were best, and whether that is past; "" without any."""
     seen = [row for row in rows if row.get("heldout_log10_mean_loss") is not None]
     if not seen:
         return ""
-    best, last = min(seen, key=lambda row: row["heldout_log10_mean_loss"]), seen[-1]
+    least, last = min(seen, key=lambda row: row["heldout_log10_mean_loss"]), seen[-1]
+    most = max(seen, key=lambda row: row["heldout_accuracy"])
     said = (
         f"Of the held-out samples that were watched {last['heldout_accuracy']:.1%} are right at the"
-        f" end; their loss was smallest at epoch {best['epoch']:g}, with"
-        f" {best['heldout_accuracy']:.1%} right"
+        f" end; their loss was smallest at epoch {least['epoch']:g}, and most were right at epoch"
+        f" {most['epoch']:g}, {most['heldout_accuracy']:.1%}"
     )
-    return f"{said}." if best is last else f"{said}: a checkpoint from there may serve better."
+    better = most["heldout_accuracy"] > last["heldout_accuracy"] and most is not seen[0]
+    return f"{said}: a checkpoint from there may serve better." if better else f"{said}."
 
 
 def json_line(row: dict[str, Any]) -> str:
