@@ -411,3 +411,11 @@ def test_text_and_sparse_matrices_are_told_how_to_be_numbers():
     for call in (nm.label_errors, lambda data: solve(*data)):
         with pytest.raises(nm.DataError, match=r"Pass X\.toarray\(\)"):
             call((sparse, y))
+
+
+def test_labels_that_begin_at_one_are_told_so():
+    net, X = nm.models.mlp([4, 8, 3]), torch.randn(9, 4)
+    with pytest.raises(nm.DataError, match="begin at 1: give y - 1"):
+        nm.measure(net, (X, torch.arange(9) % 3 + 1))
+    with pytest.raises(nm.DataError, match="Recode them"):
+        nm.measure(net, (X, torch.arange(9) % 4))

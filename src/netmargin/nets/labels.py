@@ -41,11 +41,13 @@ class Labels:
             shown = ", ".join(f"{value:.15g}" for value in sorted(wrong)[:8])
             shown += f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
             taken = f"class indices 0 to {self.outputs - 1} as labels"
+            from_one = min(self.seen) == 1 and wrong == {self.outputs}
+            recode = "They begin at 1: give y - 1" if from_one else "Recode them"
             raise DataError(
                 f"A net with one output takes labels {{-1, +1}} or {{0, 1}}; found {shown}. Recode"
                 " them, or use a net with one output per class."
                 if self.outputs == 1
-                else f"A net with {self.outputs} outputs takes {taken}; found {shown}. Recode them,"
+                else f"A net with {self.outputs} outputs takes {taken}; found {shown}. {recode},"
                 " or give the last layer as many outputs as there are classes."
             )
         if self.outputs == 1:
