@@ -738,7 +738,7 @@ CASES = {
     "one class": (lambda X, y: (X[y == 3], y[y == 3]), "All training images are of class “3”"),
     "two samples": (lambda X, y: (X[:2], y[:2]), "right on"),
     "one sample": (lambda X, y: (X[:1], y[:1]), "right on"),
-    "more wrong": (lambda X, y: (X[30:], y[30:] * (y[30:] > 1)), "Most are wrong: compare labels"),
+    "more wrong": (lambda X, y: (X[30:], y[30:] * (y[30:] > 1)), "Compare labels and classes"),
     "all wrong": (lambda X, y: (X[y > 0], y[y > 0]), "On the wrong side: 72."),
     "no gradient": (lambda X, y: (X, y), "at no finite distance from the boundary"),
     "a thousand classes": (lambda X, y: (X, y * 100), "right on"),
@@ -1269,3 +1269,15 @@ def net_of(net, x):
 )
 def test_tables_and_images_are_no_signals(X, noun):
     assert describe_inputs([X], None, None, None).noun == noun
+
+
+def test_a_net_above_chance_is_not_told_to_check_its_labels():
+    net, (X, _) = digits_net()[0], digits_data()[0]
+    answers, random = net(X).argmax(1), torch.Generator().manual_seed(0)
+    others = (answers + torch.randint(1, 10, answers.shape, generator=random)) % 10
+    for share, step in ((0.4, "look at the"), (0.0, "one answer for all")):
+        right = torch.rand(len(X), generator=random) < share
+        page = make_page(facts_of(net, (X, torch.where(right, answers, others))))
+        assert page.overview.next_step[0].startswith(step)
+        (said,) = page.classes.takeaway.values()
+        assert "lies farthest on the wrong side" in said

@@ -73,10 +73,9 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
         start = "No class lies at a finite distance from the boundary, in the median."
     else:
         show = distance if facts.has_distances else significant
-        where = ", on the wrong side" * (medians[closest] < 0)
+        where = "farthest on the wrong side" if medians[closest] < 0 else "closest to the boundary"
         start = (
-            f"By the median, class {quoted(name(closest))} lies closest to the boundary"
-            f" ({show(medians[closest])}{where})."
+            f"By the median, class {quoted(name(closest))} lies {where} ({show(medians[closest])})."
         )
     said = []
     if len(present) > 2:

@@ -51,6 +51,13 @@ class Measured:
         """Whether each sample is wrong, shape (N,); ties count as wrong."""
         return self.report.q <= 0
 
+    @property
+    def at_chance(self) -> bool:
+        """Whether one answer for all samples would be right as often."""
+        counts = self.labels.unique(return_counts=True)[1]
+        chance = int(counts.max()) if len(counts) > 1 else self.n // 2
+        return self.n - int(self.wrong.sum()) <= chance
+
     @cached_property
     def distances(self) -> Tensor:
         """Estimated distances, float64, shape (N,); score margins where there are none."""

@@ -46,10 +46,8 @@ def _describe_near(facts: Facts, split: Measured) -> str:
         near = count(int((~split.wrong & (split.distances < limit)).sum()))
         where = "boundary" if facts.has_distances else "next answer"
         counts += f" Right, but within {plain(limit)} of the {where}: {near}."
-    if wrong > split.n / 2:
-        return (
-            f"{counts} Most are wrong: compare labels and classes before you look at single ones."
-        )
+    if split.at_chance:
+        return f"{counts} Compare labels and classes before you look at single ones."
     return (
         f"{counts} Look at these {facts.noun}s first: hard ones lie near the boundary, mislabelled"
         " ones often far on its wrong side."

@@ -114,8 +114,12 @@ def _choose_next_step(facts: Facts, split: Measured) -> tuple[str, str]:
         return "look at the labels that are probably wrong.", "labels"
     if renumbered := find_renumbering(split.labels, split.answers, facts.names.of):
         return f"{renumbered}.", ""
-    if wrong > split.n / 2:
-        return "most are wrong: make sure that labels and outputs number the classes alike.", ""
+    if split.at_chance:
+        return (
+            "one answer for all would be right as often: make sure that inputs are scaled as in"
+            " training, and that labels and outputs number the classes alike.",
+            "",
+        )
     if wrong:
         these = f"the {plural(wrong, f'wrong {facts.noun}')}, most wrong first"
         return f"look at {these}: mislabelled ones are often among them.", "wrong"
