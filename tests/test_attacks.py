@@ -265,7 +265,7 @@ def test_a_constant_net_has_no_misclassified_point():
     X = torch.randn(4, 3).double()
     report = radii(net, X, torch.tensor([0, 0, 1, 0]))
     assert report.upper.tolist() == [math.inf, math.inf, 0.0, math.inf]
-    assert "no flip is found for            3 samples" in report.summary()
+    assert "no flip is found for 3 samples" in " ".join(report.summary().split())
     found = find(net, X[:1], torch.tensor([0]))
     assert found.points.isnan().all()
     assert found.found_by.tolist() == [-1]

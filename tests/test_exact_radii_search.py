@@ -222,7 +222,7 @@ def test_the_summary_says_what_left_samples_open():
     always[-1].weight.data.abs_()[1:] = 0
     always[-1].bias.data.copy_(torch.tensor([2.0, 0.0]))
     first = torch.zeros(1, dtype=torch.long)
-    assert "1 samples: no misclassified input" in said(always, X[:1, :1], first, effort="standard")
+    assert "1 sample: no misclassified input" in said(always, X[:1, :1], first, effort="standard")
 
 
 @pytest.mark.slow

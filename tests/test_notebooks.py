@@ -74,7 +74,9 @@ def shown() -> dict[str, tuple]:
         ),
         "radii": (
             radii,
-            {"the answer stays up to, median": f"{down(np.median(radii.lower))} Proved"},
+            {
+                "the answer stays up to, median": f"{down(np.median(radii.lower[radii.q > 0]))} Proved"
+            },
         ),
         "history": (
             history,
