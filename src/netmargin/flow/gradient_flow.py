@@ -132,7 +132,8 @@ def gradient_flow(
     check_choice("method", method, ("exact", "proximal"))
     check_number("rtol", rtol, above=0, below=1)
     check_number("step_size", step_size, above=0, at_most=1, optional=True)
-    if metric is not None and not (callable(metric) and method == "exact"):  # type: ignore[redundant-expr]
+    given: Any = metric
+    if given is not None and not (callable(given) and method == "exact"):
         raise ArgumentError(
             'metric must be a function of the parameters by name, and method "exact": got'
             f" {metric!r}, {method!r}"

@@ -198,7 +198,8 @@ def _write_batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d, ones: list[int]) -
     assert layer.running_mean is not None
     assert layer.running_var is not None
     scale = (layer.running_var + layer.eps).rsqrt()
-    bias = torch.zeros_like(scale) if layer.bias is None else layer.bias.detach()  # type: ignore[redundant-expr]
+    given: Any = layer.bias
+    bias = torch.zeros_like(scale) if given is None else given.detach()
     if layer.weight is not None:
         # No scale vanishes but those of weight 0.
         weight, least = layer.weight.detach(), 2.0**-1074

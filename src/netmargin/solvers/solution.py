@@ -164,7 +164,8 @@ class ReLUMeasure(Record):
                     " with LeakyReLU as well, or Linear - ReLUPower(2) - SignedSum; got"
                     f" {', '.join(map(repr, layers))}"
                 )
-        biases = [] if hidden.bias is None else [hidden.bias[:, None]]  # type: ignore[redundant-expr]
+        given: Any = hidden.bias
+        biases = [] if given is None else [given[:, None]]
         rows = torch.cat([hidden.weight, *biases, outgoing[:, None]], 1)
         units = rows.detach().double().cpu().numpy()
         bias = hidden.bias is not None

@@ -195,7 +195,8 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
     pbar = matrix_game(Z)[0]
     # The reference depends on the end t, so that each t is a run of its own.
     ends = (2.0, 50.0, 2000.0)
-    for t in ends if callable(z) else ends[trial.number // 3 % 3 :][:1]:  # type: ignore[redundant-expr]
+    one = ends[trial.number // 3 % 3 :][:1]
+    for t in ends if callable(z) else one:  # type: ignore[redundant-expr]
         run = run_mirror_flow(z, u0, np.linspace(0, t, 41)[1:], pbar)
         gamma = float((run["z"] @ pbar).min())
         if min(gamma, (Z @ pbar).min()) <= 0.05:

@@ -1,6 +1,7 @@
 """Affine maps written out as matrices, with bounds of the rounding errors in them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,7 +51,8 @@ def apply_linear(layer: nn.Module, state: Affine) -> Affine:
     if state.fresh and isinstance(layer, nn.Linear) and state.columns.ndim == 2:
         # Nothing is rounded: the layer is what stands in the chain.
         columns = layer.weight.T.clone()
-        bias = torch.zeros_like(outputs) if layer.bias is None else layer.bias[None].clone()  # type: ignore[redundant-expr]
+        given: Any = layer.bias
+        bias = torch.zeros_like(outputs) if given is None else given[None].clone()
         return Affine(columns, bias, torch.zeros_like(columns), torch.zeros_like(outputs))
     linear = without_biases(layer)
     column_errors = propagate_errors(linear, state.columns, state.column_errors)
