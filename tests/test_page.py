@@ -819,7 +819,7 @@ def refuse(X, y, net, folder):
         "feature_names has 1 names": ((net, (X, y)), {"feature_names": ["a"]}),
         "class_names": ((net, (X, y)), {"class_names": ["a"]}),
         "Data without a model": ((history, (X, y)), {}),
-        "out is a folder": ((net, (X, y)), {"out": folder}),
+        "is a folder; give the name of a file": ((net, (X, y)), {"out": folder}),
         "Cannot write": ((net, (X, y)), {"out": folder / "file" / "page.html"}),
     }
 
@@ -1281,3 +1281,14 @@ def test_a_net_above_chance_is_not_told_to_check_its_labels():
         assert page.overview.next_step[0].startswith(step)
         (said,) = page.classes.takeaway.values()
         assert "lies farthest on the wrong side" in said
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "file").touch()
+    made, net = [], digits_net()[0]
+    hook = net.register_forward_hook(lambda *_: made.append(1))
+    for out in (tmp_path / "file" / "page.html", tmp_path):
+        with pytest.raises(nm.NetmarginError, match=r"Cannot write|is a folder"):
+            nm.page(net, digits_data()[0], out=out)
+    hook.remove()
+    assert not made

@@ -14,7 +14,6 @@ from torch import nn
 
 from .. import datasets, losses
 from ..core.arguments import suggest_word
-from ..core.files import make_folder
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import BIASES
 from ..nets.accepted_models import check_model
@@ -233,17 +232,6 @@ def load_data(name: str, split: Literal["train", "test"], limit: int | None = No
     # Floats as torch's default, the nets' own type; integers may be tokens, and stay.
     X = X.astype("float32") if X.dtype.kind == "f" else X
     return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
-
-
-def require_writable(path: Path) -> None:
-    """Check before minutes of work that a page can be written; makes its folder."""
-    if path.is_dir():
-        raise ArgumentError(f"{path} is a folder; give the name of a file.")
-    if path.exists() and not path.is_file():
-        raise ArgumentError(
-            f"{path} is no ordinary file, and would be replaced by one. Give another name."
-        )
-    make_folder(path.parent)
 
 
 def _load_factory(name: str, module_name: str, function: str) -> Any:

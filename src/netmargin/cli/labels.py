@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from ..core.files import require_writable
 from . import inputs
 from .printing import as_json, in_shell_words, say_written
 
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
 
     options.factory = None
     if options.out:
-        inputs.require_writable(options.out)
+        require_writable(options.out)
     found = label_errors(inputs.data(options, limit=options.limit), class_names=options.class_names)
     if options.out:
         found.write_csv(options.out)

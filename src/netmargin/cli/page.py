@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from .. import datasets
+from ..core.files import require_writable
 from ..errors import ArgumentError, NetmarginError, NotHomogeneousError
 from ..nets.data import takes_data
 from ..nets.images import as_images
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     runs = [None if path.is_file() else read_run(path) for path in paths]
     found = runs[0]
     out = options.out or (options.saved.parent if found is None else options.saved) / "page.html"
-    inputs.require_writable(out)
+    require_writable(out)
     models = {
         name: _make_model(options, path, run)
         for name, path, run in zip(names, paths, runs, strict=True)

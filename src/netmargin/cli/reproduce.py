@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..core.files import make_folder
+from ..core.files import make_folder, require_writable
 from ..core.progress import say
 from ..core.records import Table
 from ..errors import ArgumentError, CheckpointError, NetmarginError
-from .inputs import add_json, add_options, add_workers, folder, require_writable
+from .inputs import add_json, add_options, add_workers, folder
 from .printing import as_json
 
 HELP = "Figures and tables of the papers: compute, draw, write the numbers, and say what they show."

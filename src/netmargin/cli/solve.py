@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from ..core.files import require_writable
 from ..errors import NetmarginError
 from ..result import Status
 from . import inputs
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     from .. import solvers
 
     if options.out:
-        inputs.require_writable(options.out)
+        require_writable(options.out)
     solve = getattr(solvers, _SOLVERS[options.problem])
     given = {name: getattr(options, name) for name in ("bias", "time_limit")}
     given = {name: value for name, value in given.items() if value is not None}

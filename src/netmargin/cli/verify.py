@@ -4,9 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..core.files import write_atomically
+from ..core.files import require_writable, write_atomically
 from ..core.progress import say
-from .inputs import add_json, add_options, add_workers, natural, require_writable
+from .inputs import add_json, add_options, add_workers, natural
 from .printing import as_json
 
 HELP = "Examine the claims of the papers: the ledger. Fails if one of them does."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import CheckpointError
+from ..errors import ArgumentError, CheckpointError
 
 
 def make_folder(path: Path) -> None:
@@ -16,6 +16,17 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         # Read-only disks and missing permissions show only when a file is written.
         tempfile.TemporaryFile(dir=path).close()
+
+
+def require_writable(path: Path) -> None:
+    """Check before minutes of work that a file can be written; makes its folder."""
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not path.is_file():
+        raise ArgumentError(
+            f"{path} is no ordinary file, and would be replaced by one. Give another name."
+        )
+    make_folder(path.parent)
 
 
 @contextmanager

@@ -9,9 +9,8 @@ from typing import Any
 from torch import nn
 
 from ..core.arguments import check_flag, check_path
-from ..core.files import write_atomically
+from ..core.files import require_writable, write_atomically
 from ..core.records import short_repr
-from ..errors import ArgumentError
 from ..margins import Groups
 from ..nets.data import Choice, Data, takes_data
 from .about import list_terms
@@ -171,8 +170,7 @@ def write_page(
 ) -> PageFile:
     """Write a page to a file, as `page` and the command line do. Raises what `page` raises."""
     file: Path = check_path("out", out)
-    if file.is_dir():
-        raise ArgumentError(f"out is a folder, {file}; give the name of a file in it.")
+    require_writable(file)
     made = make_page(collect(read_given(subject, records), data, heldout, options))
     content = render(made).encode(errors="backslashreplace")  # names of files need not be UTF-8
     write_atomically(file, content)
