@@ -250,6 +250,14 @@ def test_intervals_are_about_the_numbers_of_a_report(plane):
         assert high - low < abs(values[0] - values[1])
 
 
+@pytest.mark.parametrize("number", [ERROR, Z, WEIGHTED_ERROR, INPUT])
+def test_no_samples_tell_a_net_from_itself(number):
+    q = np.random.default_rng(0).normal(0.5, 1, size=50)
+    assert difference_intervals(number, [q, q])[0, 1] == (0, 0)
+    low, high = difference_intervals(ERROR, [q, 1.5 * q])[0, 1]
+    assert low < 0 < high  # nets that make the same errors on these samples
+
+
 def test_numbers_that_do_not_exist_are_named_as_such():
     """Scores that do not move with the input, margins that are all equal, one held-out sample."""
     flat = mlp([2, 3, 2], bias="all").double()
@@ -372,8 +380,8 @@ def test_nets_of_tokens_are_compared_by_their_answers_and_behind_a_layer(plane):
     found = nm.compare(tokens, data, input_margins=True, layer="0", progress=False)
     own = nm.input_margins(tokens[1], data, layer=tokens[1][0], progress=False)
     assert found.reports[1].input_margins.distances.tolist() == own.distances.tolist()
-    with pytest.raises(nm.DataError, match="whole numbers.*layer"):
-        nm.compare(tokens, data, input_margins=True, progress=False)
+    alike = nm.compare(tokens, data, input_margins=True, progress=False).reports[1].input_margins
+    assert alike.distances.tolist() == own.distances.tolist()
     with pytest.raises(nm.ArgumentError, match="'embedding' is no module of Sequential.* 0, 1, 2"):
         nm.compare(tokens, data, input_margins=True, layer="embedding", progress=False)
     nets = {name: Mapped(net, torch.detach) for name, net in NETS.items()}

@@ -1,5 +1,7 @@
 """Frames of pandas name their rows: these are paired by name, and called by it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +25,8 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_labels_in_another_order_of_the_index_are_refused_with_a_way_out(call):
+    with pytest.raises(nm.DataError, match=r"names other rows \('row 0', .*'line 0'.*to_numpy"):
+        call((FRAME, LABELS.rename(lambda name: name.replace("row", "line"))))
     for labels in (LABELS, pd.Series((X[:, 0] > 0).astype(int), NAMES), LABELS.astype("category")):
         shuffled = labels.sample(frac=1, random_state=0)
         with pytest.raises(nm.DataError, match=r"y\.loc\[X\.index\]"):
@@ -39,7 +43,9 @@ def test_tables_of_label_errors_call_rows_as_the_frame_does(tmp_path):
     rows = found.frame(5)
     assert [NAMES[n] for n in rows["sample"]] == rows.index.tolist()
     assert labels.loc[rows.index].tolist() == rows["given"].tolist()
-    assert rows.index[0] in found.summary()
+    assert re.search(
+        rf"\n +row +sample .*\n +{rows.index[0]} +{rows['sample'].iloc[0]} ", str(found)
+    )
     assert found.cleanlab().index.tolist() == NAMES
     written = pd.read_csv(found.write_csv(tmp_path / "list.csv"), index_col=0)
     assert written.index.tolist() == found.frame().index.tolist()

@@ -141,9 +141,13 @@ def test_token_nets_are_measured_at_their_embeddings():
     torch.manual_seed(0)
     model, X = Tokens().double(), torch.randint(11, (12, 5))
     y = model(X).argmax(1)
-    with pytest.raises(nm.DataError, match=r"layer=model\.embedding"):
-        measured(model, (X, y))
     found = measured(model, (X, y), layer=model.embedding)
+    for alike in (
+        measured(model, (X, y)),
+        nm.measure(model, (X, y), input_margins=True).input_margins,
+    ):
+        assert torch.equal(alike.distances, found.distances)
+        assert alike.layer == found.layer == "embedding"
     after = nn.Sequential(model.hidden, nn.Tanh(), model.head)
 
     class FromEmbeddings(nn.Module):

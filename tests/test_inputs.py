@@ -2,6 +2,7 @@
 
 import copy
 import math
+import types
 import warnings
 from dataclasses import dataclass
 from unittest import mock
@@ -490,6 +491,24 @@ def test_class_names_come_with_a_data_set(tmp_path):
     assert nm.measure(net, whole).class_names == ("crane, bird", "lift (1)", "lift (2)")
 
 
+def test_class_names_come_with_a_net(tmp_path):
+    torch.manual_seed(0)
+    net, data = nn.Sequential(nn.Linear(4, 3)), (torch.randn(30, 4), torch.arange(30) % 3)
+    net[0].config = types.SimpleNamespace(id2label={"2": "foxes", "0": "cats", "1": "dogs"})
+    names = ("cats", "dogs", "foxes")
+    assert nm.measure(net, data).class_names == names
+    assert nm.compare({"a": net, "b": net}, data, progress=False).reports[1].class_names == names
+    assert nm.compare([net, net], data, progress=False).reports[0].class_names == names
+    assert "foxes" in nm.page(net, data, out=tmp_path / "page.html").path.read_text()
+    assert nm.measure(net, Named(*data)).class_names == Named.classes  # of the data first
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the order of text is that of the outputs, and no guess
+        text = (data[0], [names[2 - n] for n in data[1]])
+        assert nm.measure(net, text).labels.tolist() == (2 - data[1]).tolist()
+    net[0].config.id2label = {n: f"LABEL_{n}" for n in range(3)}
+    assert nm.measure(net, data).class_names is None
+
+
 class Odd(torch.utils.data.Dataset):
     """Ten samples, of which one is odd."""
 
@@ -519,7 +538,7 @@ def test_a_collate_that_leaves_samples_out_is_said():
     net = nn.Linear(4, 2)
     y = [index % 2 for index in range(10) if index != 7]
     expected = nm.measure(net, (torch.zeros(9, 4), y)).q
-    said = "yields 9 rows for 10 samples of its data set, as where a collate_fn leaves some out"
+    said = "yields 9 rows for 10 samples of its data set, as where a collate_fn or drop_last leaves some out"
     for call in (
         lambda data: nm.measure(net, data),
         lambda data: nm.input_margins(net, data, progress=False),

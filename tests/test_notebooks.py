@@ -91,7 +91,7 @@ def shown() -> dict[str, tuple]:
         "solution": (
             solution,
             {
-                "upper bound": f"{math.ceil(solution.upper_bound * 1e3) / 1e3:.4g} Proved",
+                "upper bound of the margin": f"{math.ceil(solution.upper_bound * 1e3) / 1e3:.4g} Proved",
                 "certified": "yes",
             },
         ),

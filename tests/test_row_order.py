@@ -131,9 +131,26 @@ def test_rows_that_a_loader_leaves_out_are_said():
                 len(NUMBERED[entry](DataLoader(SET, 8, shuffle=True, collate_fn=collate))) == kept
             )
         assert len(heard) == 1
+    with pytest.warns(UserWarning, match="yields 14 rows for 18 samples.*drop_last"):
+        nm.measure(net(), DataLoaderOfOnesOwn(SET, 7, drop_last=True))
+
+
+def test_what_fills_no_batch_is_measured_too():
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(SET)
+
+    sampler = torch.utils.data.BatchSampler(range(len(X)), 7, drop_last=True)
+    expected = nm.measure(net(), (X, Y)).q
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # of the last batch that is not whole nothing is said
-        assert nm.measure(net(), DataLoader(SET, 7, drop_last=True)).n < len(X)
+        warnings.simplefilter("error")
+        for loader in (
+            DataLoader(SET, 7, drop_last=True),
+            DataLoader(Stream(), 7, drop_last=True),
+            DataLoader(SET, batch_sampler=sampler),
+        ):
+            assert torch.equal(nm.measure(net(), loader).q, expected)
+            assert nm.compare([net(), net()], loader, progress=False).reports[0].n == len(X)
 
 
 def test_training_draws_nothing_before_it_begins_and_reads_as_often_as_it_must():

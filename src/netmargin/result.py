@@ -168,11 +168,14 @@ class Solution(Record, ABC):
 
     def _table(self) -> Table:
         """Both ends of the bracket: which is attained, and which is proved by the dual weights."""
-        rows = [
-            (name.replace("_", " "), (number(getattr(self, name), rounding), certainty))
-            for name, (certainty, rounding) in _ENDS.items()
-            if isinstance(getattr(self, name, None), float)
-        ]
+        ends = [name for name in _ENDS if isinstance(getattr(self, name, None), float)]
+        # A soft margin has a margin, too, and its bound is that of the objective beside it.
+        bounded = next(name for name in reversed(ends) if not name.endswith("bound"))
+        rows = []
+        for name in ends:
+            certainty, rounding = _ENDS[name]
+            title = name.replace("_", " ") + f" of the {bounded}" * name.endswith("bound")
+            rows.append((title, (number(getattr(self, name), rounding), certainty)))
         others = (
             ("gap", number(self.gap)),
             ("certified", "yes" if self.certified else "no"),

@@ -134,8 +134,9 @@ class LabelErrors(Record):
     def frame(self, top: int | None = None) -> Any:
         """Return a pandas DataFrame, worst first: one row for each of the `top` samples, or of all.
 
-        Its columns are `sample`, `given`, `suggested`, `score`, and `wrong_if_apart`, the estimated
-        share of wrong labels from the first row to this one.
+        Its columns are `sample`, the number of the row, `given`, `suggested`, `score`, and
+        `wrong_if_apart`, the estimated share of wrong labels from the first row to this one. Of
+        rows with names these are its index, `row`.
         """
         import pandas
 
@@ -148,7 +149,8 @@ class LabelErrors(Record):
             "score": self.scores[order].numpy(),
             "wrong_if_apart": shares.numpy(),
         }
-        return pandas.DataFrame(columns, self.index and [self.index[n] for n in order]).iloc[:top]
+        rows = self.index and pandas.Index([self.index[n] for n in order], name="row")
+        return pandas.DataFrame(columns, rows).iloc[:top]
 
     def _name(self, labels: Tensor) -> Any:
         """Labels as tables show them: names where there are some."""
@@ -190,14 +192,10 @@ class LabelErrors(Record):
 
     def _table(self) -> Table:
         """How many labels are wrong, and the worst ten."""
+        worst = self.frame(_SHOWN).drop(columns="wrong_if_apart")
+        named = ("row",) if self.index else ()
         rows = [
-            (
-                str(row.Index if self.index else row.sample),
-                str(row.given),
-                str(row.suggested),
-                number(row.score),
-            )
-            for row in self.frame(_SHOWN).itertuples()
+            (*map(str, row[:-1]), number(row[-1])) for row in worst.itertuples(index=bool(named))
         ]
         spread = "That holds where wrong labels are spread over the other classes at random."
         notes = [self.verdict, spread, f"Scores from {self.basis}."]
@@ -208,5 +206,5 @@ class LabelErrors(Record):
                 f"{len(self.conflicts)} group(s) of equal samples with different labels, the first:"
                 f" {', '.join(map(str, self.conflicts[0][:6]))}"
             )
-        heads = ("sample", "given", "suggested", ("score", Certainty.MEASURED))
+        heads = (*named, "sample", "given", "suggested", ("score", Certainty.MEASURED))
         return Table("Labels that may be wrong, worst first", rows, heads, notes)

@@ -32,8 +32,16 @@ class Boundaries(NamedTuple):
     headroom: Tensor
 
 
+def token_layer(model: nn.Module, x: Any) -> tuple[str, nn.Embedding] | None:
+    """The first embedding of a net whose inputs are whole numbers, and its name, else None."""
+    if x.is_floating_point():
+        return None
+    parts = model.named_modules()
+    return next(((name, part) for name, part in parts if isinstance(part, nn.Embedding)), None)
+
+
 def differentiable_scores(
-    model: nn.Module, x: Any, layer: nn.Module | None = None
+    model: nn.Module, x: Any, layer: nn.Module | None
 ) -> tuple[Tensor, Tensor]:
     """The inputs, or the output of a layer that runs once, as a leaf, and its scores (N, C)."""
     # The caller may have switched gradients off, and tensors made in inference mode have none.
@@ -42,9 +50,9 @@ def differentiable_scores(
             if not x.is_floating_point():
                 raise DataError(
                     f"The inputs are whole numbers ({tensors_of(x)[0].dtype}), in which there is no"
-                    " gradient. Give images and tables as X.float(), scaled as in training; measure"
-                    " tokens in their embedding: nm.input_margins(..., layer=model.embedding)."
-                    f" {_WITHOUT}"
+                    " gradient, and the model has no nn.Embedding. Give images and tables as"
+                    " X.float(), scaled as in training; measure tokens behind the layer that takes"
+                    f" them: nm.input_margins(..., layer=model.first). {_WITHOUT}"
                 )
             model, x = as_one_tensor(model, x)
             point = x.detach().clone().requires_grad_()

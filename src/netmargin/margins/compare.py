@@ -72,8 +72,8 @@ def compare(
         Whether input margins are measured on `data`: with their 25% quantile nets of one
         architecture are compared that were trained in one way, and fit the data.
     layer : str or None, default None
-        The name of a module of every net, such as "embedding", in whose output input margins are
-        measured: nets of token numbers have none in their inputs.
+        The name of a module of every net, in whose output input margins are measured in place of
+        the inputs; see `nm.input_margins` for token numbers.
     progress : bool, default True
         Whether to show which net is measured, as they come.
     loss, batch_size, rivals, class_names, within, groups, scores : optional

@@ -14,7 +14,7 @@ from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, name_labels
 from ..nets.model import require_finite
 from ..nets.row_order import require_order
-from .boundaries import Boundaries, differentiable_scores, find_boundaries
+from .boundaries import Boundaries, differentiable_scores, find_boundaries, token_layer
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
 from .scored_batches import ScoredBatch, pass_over
 
@@ -171,8 +171,8 @@ def input_margins(
     data : tuple (X, y), or iterable of (x, y)
         Samples and labels, as for `measure`; streamed batch by batch.
     layer : nn.Module or None, default None
-        A module of the model, in whose output distances are measured in place of the input. Models
-        of tokens need it, since whole numbers have no gradient: `layer=model.embedding`.
+        A module of the model, in whose output distances are measured in place of the input. For
+        token numbers, which have no gradient, it is the first `nn.Embedding` where none is given.
     rivals : int or None, default None
         How many classes to look at per sample, those with the largest scores first; None is all of
         up to 20 classes, and 10 of more, for which d_n can only be too large: see `headroom`.
@@ -189,8 +189,8 @@ def input_margins(
     Raises
     ------
     DataError
-        The inputs are whole numbers and no layer is given, or the data cannot be used, as in
-        `measure`.
+        The inputs are whole numbers and there is no layer for them, or the data cannot be used, as
+        in `measure`.
     ModelError, NonFiniteOutputError
         The scores have no gradient in the inputs, or one that is not finite, or the model cannot be
         used, as in `measure`.
@@ -218,6 +218,12 @@ def input_margins(
     rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
 
+    def score(x: Any) -> tuple[Tensor, Tensor]:
+        nonlocal layer
+        if layer is None and (tokens := token_layer(model, x)):
+            layer = tokens[1]
+        return differentiable_scores(model, x, layer)
+
     def compute(batch: ScoredBatch) -> tuple[Boundaries, Tensor, Tensor]:
         near = find_boundaries(batch.point, batch.outputs, batch.targets, rivals=rivals)
         return near, batch.hard, batch.classes
@@ -227,7 +233,7 @@ def input_margins(
         samples,
         batch_size,
         names,
-        score=lambda x: differentiable_scores(model, x, layer),
+        score=score,
         begin=lambda *_: require_finite(model),
         compute=compute,
         slopes=layer is None,

@@ -18,7 +18,7 @@ from ..losses import Loss, as_loss
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames
 from ..nets.model import in_mode, scores as score
-from .boundaries import Boundaries, differentiable_scores, find_boundaries
+from .boundaries import Boundaries, differentiable_scores, find_boundaries, token_layer
 from .input_margins import InputMargins
 from .near_answers import Groups, NearAnswers
 from .normalization import measure_norms, normalizing_homogeneity
@@ -137,8 +137,14 @@ def measure(
     names = ClassNames(class_names)
     nearly = NearAnswers(within, groups, names)
 
+    tokens: tuple[str, nn.Module] | None = None
+
     def compute_scores(x: Any) -> tuple[Tensor, Tensor]:
-        return differentiable_scores(model, x) if input_margins is True else (x, score(model, x))
+        nonlocal tokens
+        if input_margins is not True:
+            return x, score(model, x)
+        tokens = token_layer(model, x)
+        return differentiable_scores(model, x, tokens and tokens[1])
 
     def begin(x: Any, outputs: Tensor) -> Homogeneity:
         # The net is analysed on the first batch, the only inputs that are at hand for certain.
@@ -171,6 +177,7 @@ def measure(
     warning = doubt.text
     if input_margins is True:
         input_margins = InputMargins.joined(boundaries, q, classes, warning)
+        input_margins = replace(input_margins, layer=tokens[0] if tokens else "")
         warning = input_margins.warning
     if input_margins and len(input_margins.q) != len(q):
         raise ArgumentError(

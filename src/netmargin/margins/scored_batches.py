@@ -131,7 +131,7 @@ def _doubt_net(model: nn.Module, x: Any, doubt: Doubt, faults: str | None, slope
     if faults is None:
         faults = find_faults(model, x)
         new = [faults, doubt.text if doubt.saturated else ""]
-    masked = doubt_slopes(model, x) if slopes and not faults else ""
+    masked = doubt_slopes(model, x) if slopes and not faults and x.is_floating_point() else ""
     for said in filter(None, (*new, masked)):
         warn_caller(said)
     return doubt._replace(text=" ".join(filter(None, (faults, doubt.text, masked))))

@@ -23,7 +23,7 @@ from .named_inputs import LABELS, NamedInputs, find_label, join_rows, map_tensor
 from .named_scores import name_scores
 from .row_order import in_order, require_paired_rows, require_same_order, warn_of_dropped_rows
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
-from .text_labels import encode_text_labels, find_class_names, read_text
+from .text_labels import encode_text_labels, find_class_names, find_output_names, read_text
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -100,7 +100,9 @@ def takes_data(function: Function) -> Function:
             require_paired_rows(data)
         named_too = "class_names" in signature.parameters
         if given_names is None and named_too:
-            given_names = next(filter(None, map(find_class_names, before)), None)
+            nets = [bound.arguments[name] for name in _NETS & bound.arguments.keys()]
+            found = [*map(find_class_names, before), *map(find_output_names, nets)]
+            given_names = next(filter(None, found), None)
         after, names = encode_text_labels(before, given_names)
         if any(new is not old for new, old in zip(after, before, strict=True)):
             if given_names is None and names and "x" not in sets and _NETS & bound.arguments.keys():

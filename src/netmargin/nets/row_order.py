@@ -27,7 +27,9 @@ _KEPT = (
 
 
 def in_order(data: Any) -> Any:
-    """Data in the order of their data set, to the last sample, where a DataLoader shuffles."""
+    """Data in the order of their data set, to the last sample, where a DataLoader shuffles or
+    leaves out what fills no batch.
+    """
     if type(data) is not DataLoader:  # a class of its own may read in a way of its own
         return data
     sampler, batch_size = _sampler_of(data)
@@ -39,8 +41,10 @@ def in_order(data: Any) -> Any:
         sampler = SequentialSampler(sampler.data_source)
     elif type(sampler) is SubsetRandomSampler:
         sampler = list(sampler.indices)
-    else:
+    elif not getattr(data.batch_sampler, "drop_last", False):
         return data
+    elif isinstance(data.dataset, IterableDataset):  # which takes no sampler
+        sampler = None
     same: dict[str, Any] = {name: getattr(data, name) for name in _KEPT}
     return DataLoader(data.dataset, batch_size, sampler=sampler, **same)
 
@@ -80,7 +84,7 @@ def require_same_order(data: Iterable[Any], y: Tensor, read: Callable[[], list[T
 
 
 def require_paired_rows(data: Any) -> None:
-    """Raise DataError for a frame and labels whose indices name the same rows in another order."""
+    """Raise DataError for a frame and labels whose indices name other rows, or in another order."""
     if not isinstance(data, (tuple, list)) or not all(hasattr(part, "iloc") for part in data):
         return
     if len(data) != 2 or len(data[0]) != len(data[1]) or data[0].index.equals(data[1].index):
@@ -91,14 +95,25 @@ def require_paired_rows(data: Any) -> None:
             "X and y have the same index in another order: sample by sample they are not of the"
             " same rows. Give (X, y.loc[X.index])."
         )
+    if not (_counts(X) or _counts(y)):
+        raise DataError(
+            f"The index of X names other rows ({X[0]!r}, ...) than that of y ({y[0]!r}, ...). If"
+            " they are the same, one by one, give (X, y.to_numpy())."
+        )
 
 
 def name_rows(data: Any) -> tuple[int | str, ...] | None:
     """What the index of a frame calls its rows, in a pair; None where it counts them only."""
     frame: Any = data[0] if isinstance(data, (tuple, list)) else None
-    if not hasattr(frame, "iloc") or (names := frame.index.tolist()) == list(range(len(names))):
+    if not hasattr(frame, "iloc") or _counts(frame.index):
         return None
-    return tuple(name if isinstance(name, int) else str(name) for name in names)
+    return tuple(name if isinstance(name, int) else str(name) for name in frame.index.tolist())
+
+
+def _counts(index: Any) -> bool:
+    """Whether an index of pandas counts rows, from 0, and so does not name them."""
+    names: list[Any] = index.tolist()
+    return names == list(range(len(names)))
 
 
 def warn_of_dropped_rows(data: Any, read: int) -> None:
@@ -108,13 +123,10 @@ def warn_of_dropped_rows(data: Any, read: int) -> None:
     sampler, batch_size = _sampler_of(data)
     if batch_size is None or not hasattr(sampler, "__len__"):  # the data set may hold batches
         return
-    expected = len(sampler)
-    if data.drop_last:
-        expected -= expected % batch_size
-    if read != expected:
+    if read != (expected := len(sampler)):
         warn_caller(
             f"The loader yields {read:,} rows for {expected:,} samples of its data set, as where a"
-            " collate_fn leaves some out. Rows of the answer are numbered as they were read, and"
+            " collate_fn or drop_last leaves some out. Rows of the answer are numbered as read, and"
             " not as in the data set. Give Subset(dataset, rows) without those that are left out."
         )
 

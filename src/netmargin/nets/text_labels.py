@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..errors import DataError
 from .arrays import require_values
@@ -61,6 +62,22 @@ def find_class_names(data: Any) -> FoundNames | None:
         if isinstance(names, (list, tuple)) and len(names) > 1:
             return FoundNames.of(names)
         data = getattr(data, "dataset", None)
+    return None
+
+
+def find_output_names(nets: Any) -> FoundNames | None:
+    """The names that the first of some nets gives its outputs, as the config of Hugging Face's do;
+    None for such that only count them.
+    """
+    several = list(nets.values()) if isinstance(nets, Mapping) else nets
+    first = several[0] if isinstance(several, (list, tuple)) and several else several
+    for part in first.modules() if isinstance(first, nn.Module) else ():
+        named = getattr(getattr(part, "config", None), "id2label", None)
+        if isinstance(named, Mapping) and len(named) > 1:
+            names = [str(named[number]) for number in sorted(named, key=int)]
+            return (
+                None if all(name.startswith("LABEL_") for name in names) else FoundNames.of(names)
+            )
     return None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from ..core.caller import warn_caller
 from ..errors import ArgumentError, DataError
 from ..margins import Comparison, MarginReport
+from ..margins.boundaries import token_layer
 from ..margins.compare import compare_reports
 from ..nets.arrays import Arrays
 from ..nets.data import batches
@@ -15,7 +16,7 @@ from ..nets.seen_samples import describe_seen
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, LinkedRadii, link_radii
 from .inputs import check_texts, describe_inputs
-from .measured import Measured, analyse_net, measure_split, open_split, token_layer
+from .measured import Measured, analyse_net, measure_split, open_split
 from .subject import Given
 from .wrong_labels import link_labels
 

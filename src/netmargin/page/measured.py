@@ -127,25 +127,14 @@ def measure_split(
     return Measured(key, title, shown.detach().cpu(), report, report.answers, rivals, why)
 
 
-def token_layer(model: nn.Module, X: Any) -> tuple[str, nn.Embedding] | None:
-    """The first embedding of a net whose inputs are whole numbers, and its name, else None."""
-    if X.is_floating_point():
-        return None
-    parts = model.named_modules()
-    return next(((name, part) for name, part in parts if isinstance(part, nn.Embedding)), None)
-
-
 def _measure_distances(
     model: nn.Module, samples: Arrays, options: Any
 ) -> tuple[InputMargins | None, str]:
     """The distances to the boundary, or why there are none."""
-    tokens = token_layer(model, samples.X)
-    layer = tokens and tokens[1]
     try:
         found = input_margins(
             model,
             samples,
-            layer=layer,
             class_names=options.class_names,
             progress=options.progress,
         )
