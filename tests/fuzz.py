@@ -454,15 +454,16 @@ def main() -> None:
     counts: collections.Counter[str] = collections.Counter()
     failures: collections.Counter[str] = collections.Counter()
     drawn = [draw_samples(options.seed + k, overwriting=k % 2 == 1) for k in range(_DRAWN)]
-    for _ in range(options.calls):
-        if random.random() < _PART_OF_FORMS:
-            function, form = str(random.choice(list(NUMBERS))), str(random.choice(list(FORMS)))
-            where, why = "", describe_difference(function, drawn[random.integers(_DRAWN)], form)
-        else:
-            where, why = _call_oddly(entries[random.integers(len(entries))], random)
-        counts["proper" if why is None else why.split(":")[0]] += 1
-        if why is not None:
-            failures[f"{where}{why}"] += 1
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for _ in range(options.calls):
+            if random.random() < _PART_OF_FORMS:
+                function, form = str(random.choice(list(NUMBERS))), str(random.choice(list(FORMS)))
+                where, why = "", describe_difference(function, drawn[random.integers(_DRAWN)], form)
+            else:
+                where, why = _call_oddly(entries[random.integers(len(entries))], random)
+            counts["proper" if why is None else why.split(":")[0]] += 1
+            if why is not None:
+                failures[f"{where}{why}"] += 1
     for failure, count in failures.most_common(40):
         print(f"{count:4} {failure}")
     print(
