@@ -502,6 +502,14 @@ def test_the_next_step_is_the_one_that_what_is_known_leads_to():
     assert "held-out data" in plain_page().overview.next_step[0]  # all training samples are right
     right = (heldout[0], predict(net, heldout[0]))
     assert "compare nets" in make_page(facts_of(net, data, right)).overview.next_step[0]
+    swapped = make_page(facts_of(net, heldout, data)).overview.next_step[0]
+    wrong = int((right[1] != heldout[1]).sum())
+    said = (
+        f"0 of {len(data[1])} held-out samples are wrong, and {wrong} of {len(right[1])} training"
+    )
+    assert swapped.startswith(said)
+    pixels = make_page(facts_of(net, data, (255 * heldout[0], heldout[1]))).overview.next_step[0]
+    assert pixels.startswith("scale inputs alike: held-out ones are")
 
 
 def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.margins.mistakes import find_renumbering
+from netmargin.margins.mistakes import doubt_split, find_renumbering
 
 CLASSES = torch.arange(5).repeat(20)
 ANSWERS = torch.cat([CLASSES[:-6], (CLASSES[-6:] + 1) % 5])  # six of a hundred are wrong
@@ -32,6 +32,32 @@ def test_ordinary_mistakes_are_no_other_numbers():
         assert not find_renumbering(labels, answers, str)
         assert not find_renumbering(labels, torch.zeros_like(labels), str)
     assert not find_renumbering(CLASSES, ANSWERS, str)
+
+
+def test_a_net_at_chance_has_other_inputs_or_labels():
+    always_0 = nn.Linear(5, 5)
+    torch.nn.init.zeros_(always_0.weight)
+    always_0.bias.data.copy_(torch.eye(5)[0])
+    for heldout in (None, False, True):
+        said = nm.measure(always_0, (torch.eye(5)[CLASSES], CLASSES), heldout=heldout).summary()
+        assert "make sure that inputs are scaled as in training" in " ".join(said.split())
+
+
+def test_a_swap_of_training_and_heldout_samples_is_seen_beyond_chance():
+    of = {n: torch.arange(100) < n for n in (0, 5, 9, 10)}
+    # Of two hundred samples of which ten are wrong all are in one half by 0.08%, of nine by 0.18%.
+    said = "0 of 100 held-out samples are wrong, and 10 of 100 training samples"
+    assert doubt_split(of[10], of[0]).startswith(said)
+    for training, heldout in ((9, 0), (10, 5), (0, 10), (0, 0)):
+        assert not doubt_split(of[training], of[heldout])
+    net = nn.Linear(5, 5, bias=False)
+    net.weight.data.copy_(torch.eye(5))
+    X = torch.eye(5)[CLASSES]
+    training, heldout = (X, (CLASSES + of[10].long()) % 5), (X + 1e-3, CLASSES)
+    found = nm.compare({"a": net, "b": net}, training, heldout, progress=False)
+    told = " ".join(found.summary().split())
+    assert "a: 0 of 100 held-out samples are wrong, and 10 of 100 training" in told
+    assert "swapped" not in nm.compare([net, net], heldout, training, progress=False).summary()
 
 
 def test_reports_and_pages_say_it_within_one_screen(tmp_path):

@@ -12,6 +12,7 @@ from ..core.records import Certainty, Row, Table, json_ready, number, values_of
 from ..core.saved_records import Record
 from ..nets.labels import ClassNames
 from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z, count_samples_that_tell
+from .mistakes import doubt_split
 from .quantiles import quantile_names
 from .report import MarginReport
 
@@ -240,7 +241,10 @@ class Comparison(Record):
             if d.number != ERROR
         ]
         said = "z is the mean margin over its standard deviation: larger is better."
-        notes = [*self._list_classes(), said, *notes]
+        pairs = zip(self.names, self.training, self.reports, strict=False)
+        swapped = ((name, doubt_split(old.q <= 0, new.q <= 0)) for name, old, new in pairs)
+        doubts = [f"{name}: {doubt}" for name, doubt in swapped if doubt]
+        notes = [*doubts, *self._list_classes(), said, *notes]
         if different := len(self.disagreements()):
             notes.append(f"Their answers differ on {different:,} samples: see disagreements().")
         if any("calibration" in difference.note for difference in self.differences):

@@ -10,6 +10,9 @@ _LEAST_GAIN = 20
 many more than a third of as many, of 27 samples, once in a thousand times.
 """
 
+_CHANCE = 1e-3
+"""How seldom held-out samples are wrong so much less often than training ones by chance alone."""
+
 
 def rank_classes(labels: Tensor, missed: Tensor) -> list[tuple[int, int, int]]:
     """Classes with wrong samples as (class, wrong ones, samples), the largest shares first.
@@ -59,4 +62,42 @@ def find_renumbering(labels: Tensor, answers: Tensor, name: Callable[[int], str]
     return (
         f"the labels may be numbered otherwise than the outputs: with {how}, {left:,} of"
         f" {len(labels):,} are wrong"
+    )
+
+
+def is_at_chance(labels: Tensor, wrong: Tensor) -> bool:
+    """Whether one answer for all samples would be right as often."""
+    counts = labels.unique(return_counts=True)[1]
+    chance = int(counts.max()) if len(counts) > 1 else len(labels) // 2
+    return len(labels) - int(wrong.sum()) <= chance
+
+
+def doubt_data(labels: Tensor, answers: Tensor, name: Callable[[int], str]) -> str:
+    """What may be wrong with data, rather than with the net that gives these answers, or ""."""
+    if (renumbered := find_renumbering(labels, answers, name)) or not is_at_chance(
+        labels, labels != answers
+    ):
+        return renumbered
+    return (
+        "one answer for all would be right as often: make sure that inputs are scaled as in"
+        " training, such as pixels, 0 to 1 or 0 to 255, and that labels and outputs number the"
+        " classes alike"
+    )
+
+
+def doubt_split(training: Tensor, heldout: Tensor) -> str:
+    """A sentence where held-out samples are wrong less often than training ones by more than
+    chance, or "".
+
+    training, heldout : whether each sample is wrong, (N,) and (M,).
+    """
+    from scipy.stats import hypergeom  # late: scipy.stats takes half a second to load
+
+    (seen, n), (new, m) = ((int(wrong.sum()), len(wrong)) for wrong in (training, heldout))
+    # Fisher's exact test, on one side.
+    if hypergeom.cdf(new, n + m, seen + new, m) >= _CHANCE:
+        return ""
+    return (
+        f"{new:,} of {m:,} held-out samples are wrong, and {seen:,} of {n:,} training samples: are"
+        " the two swapped, or labels of the training samples wrong?"
     )

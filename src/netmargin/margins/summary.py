@@ -6,7 +6,7 @@ from typing import Any
 from ..core.records import Cell, Certainty, Row, number
 from ..homogeneity.blockers import group_blockers
 from ..nets.labels import ClassNames
-from .mistakes import find_mistake, find_renumbering, rank_classes
+from .mistakes import doubt_data, find_mistake, rank_classes
 from .quantiles import quantile_names
 
 _SHOWN_CLASSES = 3
@@ -86,8 +86,8 @@ def _advise(report: Any) -> str:
     wrong = _count_wrong(report)
     if report.labels is not None and report.others is not None:
         called = ClassNames(report.class_names).of
-        if renumbered := find_renumbering(report.labels, report.answers, called):
-            return renumbered
+        if doubt := doubt_data(report.labels, report.answers, called):
+            return doubt
     if report.saturated:
         return "measure the net without its softmax, as the warning says"
     if report.heldout is False:

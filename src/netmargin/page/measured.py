@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..errors import ArgumentError, DataError, ModelError
 from ..homogeneity import Homogeneity, analyse
 from ..margins import InputMargins, MarginReport, input_margins, measure
+from ..margins.mistakes import is_at_chance
 from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, read_model_and_data
 from ..nets.model import in_mode, scores
@@ -54,9 +55,7 @@ class Measured:
     @property
     def at_chance(self) -> bool:
         """Whether one answer for all samples would be right as often."""
-        counts = self.labels.unique(return_counts=True)[1]
-        chance = int(counts.max()) if len(counts) > 1 else self.n // 2
-        return self.n - int(self.wrong.sum()) <= chance
+        return is_at_chance(self.labels, self.wrong)
 
     @cached_property
     def distances(self) -> Tensor:

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from ..margins.mistakes import find_mistake, find_renumbering, rank_classes
+from ..margins.mistakes import doubt_data, doubt_split, find_mistake, rank_classes
 from .change import middle_of
 from .facts import Facts
 from .histogram import choose_edges, count_bars
@@ -18,6 +18,11 @@ a few percent, and 100,000 training images then take seconds.
 """
 _CHUNK = 20_000
 """Training samples that distances are computed to at once, about 80 MB for those above."""
+
+_OTHER_SCALE = 20
+"""How many times larger inputs of another scale are: pixels from 0 to 255 are 255 times those from
+0 to 1, or 100 times standardized ones; of two parts of one set heavy tails make no such factor.
+"""
 
 
 def write_overview(facts: Facts) -> Overview:
@@ -112,20 +117,29 @@ def _choose_next_step(facts: Facts, split: Measured) -> tuple[str, str]:
     wrong = int(split.wrong.sum())
     if facts.label_errors is not None and facts.label_errors.count:
         return "look at the labels that are probably wrong.", "labels"
-    if renumbered := find_renumbering(split.labels, split.answers, facts.names.of):
-        return f"{renumbered}.", ""
-    if split.at_chance:
-        return (
-            "one answer for all would be right as often: make sure that inputs are scaled as in"
-            " training, and that labels and outputs number the classes alike.",
-            "",
-        )
+    if scaled := _doubt_scale(facts.splits):
+        return scaled, ""
+    if doubt := doubt_data(split.labels, split.answers, facts.names.of):
+        return f"{doubt}.", ""
+    if len(facts.splits) == 2 and (swapped := doubt_split(facts.splits[1].wrong, split.wrong)):
+        return swapped, "wrong" * bool(wrong)
     if wrong:
         these = f"the {plural(wrong, f'wrong {facts.noun}')}, most wrong first"
         return f"look at {these}: mislabelled ones are often among them.", "wrong"
     if facts.heldout is None:
         return "give held-out data too: nm.page(model, data, heldout).", ""
     return "compare nets: nm.page({'one': model, 'other': other}, data, heldout).", ""
+
+
+def _doubt_scale(splits: tuple[Measured, ...]) -> str:
+    """A sentence where held-out inputs have another scale than training inputs, or ""."""
+    if len(splits) == 1 or not splits[0].X.is_floating_point():
+        return ""
+    sizes = [split.X.abs().double().mean().item() for split in splits]
+    if max(sizes) < _OTHER_SCALE * min(sizes):
+        return ""
+    new, seen = map(significant, sizes)
+    return f"scale inputs alike: held-out ones are {new} large on average, training ones {seen}."
 
 
 def _median_to_other_class(facts: Facts, split: Measured) -> float:
