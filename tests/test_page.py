@@ -19,6 +19,7 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.cli import main
+from netmargin.core.progress import Progress
 from netmargin.figures.training import _draw_loss
 from netmargin.page import measured, numbers
 from netmargin.page.block import make_block
@@ -447,6 +448,27 @@ def test_each_net_is_measured_once_and_compared_as_nm_compare_does(monkeypatch):
     assert calls == [nets["150"]] * 2 + [nets["3"]] * 2  # held-out and training data
     assert facts.comparison.frame().equals(found.frame())
     assert facts.comparison.differences == found.differences
+
+
+def test_one_line_tells_how_far_a_page_has_come(tmp_path, monkeypatch, capsys):
+    """Of four passes of two batches each, with the time left of the whole."""
+    monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", -1.0)
+    X, y = nm.datasets.digits(limit=300)
+    nets = {name: torch.nn.Linear(64, 10) for name in "ab"}
+    shares, draw = [], Progress.draw
+
+    def watch(self, done, left, line):
+        if self._part is None:
+            shares.append(done / (done + left))
+        draw(self, done, left, line)
+
+    monkeypatch.setattr(Progress, "draw", watch)
+    nm.page(nets, (X[:150], y[:150]), (X[150:], y[150:]), out=tmp_path / "page.html")
+    lines = capsys.readouterr().err.splitlines()
+    assert shares == [0, 0, 1 / 8, 1 / 4, 1 / 4, 3 / 8, 1 / 2, 1 / 2, 5 / 8, 3 / 4, 3 / 4, 7 / 8]
+    assert len(lines) == len(shares)
+    assert all(line.startswith("page: ") for line in lines)
+    assert lines[-1].startswith("page: training samples of b, batch 2 of 2  0:00:0")
 
 
 def test_every_link_leads_to_a_place_of_the_page():

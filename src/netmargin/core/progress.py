@@ -3,19 +3,26 @@
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 
 _LOG_EVERY_SECONDS = 10.0
 """Time between lines where there is no terminal: 360 lines an hour can still be read."""
 
+_part: ContextVar[Callable[[float, str], None] | None] = ContextVar("part", default=None)
+"""What draws the share that is done of a part of larger work, and a line, on the line of the whole;
+None where nothing larger is shown.
+"""
+
 
 class Progress:
     """A display of a run's state and of the time left, as a context manager."""
 
     def __init__(self, shown: bool, title: str) -> None:
-        self._shown, self._title = shown, title
+        self._shown, self._title, self._part = shown, title, _part.get()
         self._bar: Any = None  # rich is imported only when there is a terminal to draw on
         self._task: Any = None
         self._started = self._logged = time.monotonic()
@@ -23,7 +30,8 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         # On stderr, since stdout may be piped into a file or another program.
-        if self._shown and sys.stderr is not None and sys.stderr.isatty():
+        alone = self._shown and self._part is None
+        if alone and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
@@ -46,6 +54,9 @@ class Progress:
         """Show a line, and the time left by amounts of work done and left, where known."""
         if not self._shown:
             return
+        if self._part is not None:
+            self._part(0.0 if left is None else done / (done + left or 1), line)
+            return
         now = time.monotonic()
         if self._first is None:
             self._first = done
@@ -58,6 +69,21 @@ class Progress:
         elif now - self._logged > _LOG_EVERY_SECONDS:
             self._logged = now
             say(f"{self._title}: {line}")
+
+    @contextmanager
+    def part(self, name: str, done: float, size: float, total: float) -> Iterator[None]:
+        """Within it other displays draw on this line, as a part of the work after what is done."""
+
+        def draw(share: float, line: str) -> None:
+            here = done + share * size
+            self.draw(here, total - here, f"{name}, {line}")
+
+        token = _part.set(draw)
+        try:
+            draw(0.0, "starting")
+            yield
+        finally:
+            _part.reset(token)
 
     def say(self, text: str) -> None:
         """Print a sentence that stays on the screen."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.caller import warn_caller
+from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
 from ..margins import Comparison, MarginReport
 from ..margins.boundaries import token_layer
 from ..margins.compare import compare_reports
-from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.labels import ClassNames
 from ..nets.seen_samples import describe_seen
@@ -73,14 +73,25 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     if seen:
         warn_caller(seen)
     first, _ = next(batches(samples, _BATCH, model))
-    with fitting_threads(work_of(model, first)):
+    nets = {title: model}
+    if given.comparison is None:
+        nets |= dict(list(given.models.items())[1:])
+    measured: dict[str, list[Measured]] = {name: [] for name in nets}
+    sizes, done = [len(own) for own in arrays.values()], 0
+    with fitting_threads(work_of(model, first)), Progress(options.progress, "page") as display:
         homogeneity = analyse_net(model, samples)
-        splits = tuple(
-            measure_split(key, titles[key], model, own, homogeneity, options)
-            for key, own in arrays.items()
-        )
-        records = _link_records(given, title, splits)
-        records["comparison"] = _compare(given, options, splits, arrays)
+        for name, net in nets.items():
+            analysis = homogeneity if net is model else None
+            for key, own in arrays.items():
+                shown = f"{titles[key].lower()} samples of {name}".strip()
+                with display.part(shown, done, len(own), len(nets) * sum(sizes)):
+                    split = measure_split(key, titles[key], net, own, analysis, options)
+                measured[name].append(split)
+                done += len(own)
+    splits = tuple(measured[title])
+    records = _link_records(given, title, splits)
+    if len(nets) > 1:
+        records["comparison"] = _compare(measured)
     X = [split.X for split in splits]
     return Facts(
         title=title,
@@ -148,21 +159,11 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
     return Facts(title, names, options.call, **_link_records(given, title, ()))
 
 
-def _compare(
-    given: Given, options: Options, splits: tuple[Measured, ...], arrays: Mapping[str, Arrays]
-) -> Comparison | None:
+def _compare(nets: Mapping[str, list[Measured]]) -> Comparison:
     """The comparison of several nets by their measurements, as `compare` makes it."""
-    if given.comparison is not None or len(given.models) < 2:
-        return given.comparison
-    nets = {next(iter(given.models)): splits}
-    for name, model in list(given.models.items())[1:]:
-        nets[name] = tuple(
-            measure_split(split.key, split.title, model, arrays[split.key], None, options)
-            for split in splits
-        )
     # Distances in the outputs of embeddings are not those of other nets, with other embeddings.
-    measurable = splits[0].X.is_floating_point()
-    measurable &= not any(split.no_distance for own in nets.values() for split in own)
+    splits = [split for own in nets.values() for split in own]
+    measurable = splits[0].X.is_floating_point() and not any(split.no_distance for split in splits)
     reports: list[list[MarginReport]] = [[], []]  # of the first split, and of training data beside
     for own in nets.values():
         for kept, split in zip(reports, own, strict=False):
