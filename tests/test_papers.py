@@ -24,7 +24,7 @@ from netmargin.papers.gallery import runs
 from netmargin.papers.gallery.figure import Check, figure
 from netmargin.papers.gallery.page import write_gallery
 from netmargin.papers.gallery.reproduction import describe_status
-from netmargin.papers.gallery.runs import folder_of
+from netmargin.papers.gallery.runs import plan_run
 from netmargin.papers.gallery.sweep import sweep
 from netmargin.papers.lyu_li import _training as training
 from tests.test_reproducing_together import worker_of
@@ -45,8 +45,6 @@ def out(tmp_path_factory):
     "lyu-li/fig6",
     "lyu-li/fig7",
     "lyu-li/fig8",
-    "two-homogeneity/monotone",
-    "two-homogeneity/parity",
     "wei-2018/fig2",
     "wei-2018/fig3",
     "wei-2018/table1",
@@ -117,7 +115,7 @@ def test_figures_share_their_runs(out, tmp_path):
     (tmp_path / runs).mkdir(parents=True)
     assert describe_status("lyu-li/fig3", "smoke", tmp_path) == "-"
     for run in trained.runs(settings):
-        name = folder_of(trained, settings, run, runs).with_suffix(".json")
+        name = plan_run(trained, settings, run, runs).file
         shutil.copy(out / name, tmp_path / name)
     assert describe_status("lyu-li/fig3", "smoke", tmp_path) == "computed"
 
@@ -318,22 +316,21 @@ def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
     """To settings, constants and helpers; not to thresholds or the number of runs."""
     known, settings = figure("lyu-li/fig7"), training.SCALES["laptop"]
     run = known.runs(settings)[0]
-    key = lambda settings: folder_of(known, settings, run, tmp_path).name  # noqa: E731
+    key = lambda settings: plan_run(known, settings, run, tmp_path).file.name  # noqa: E731
     assert key(settings) == key(
         {**settings, "slightly": 0.5, "vgg_seeds": 7, "vgg_width": 64, "cnn_seeds": 1}
     )
     assert key(settings) != key({**settings, "cnn_rate": 0.2})
     for id, constant, value in (
         ("wei-2018/table1", "_DECAY_DROPS", {}),
-        ("two-homogeneity/monotone", "INNER", {"RMSNorm": lambda: None}),
         ("lyu-li/fig7", "_LOOKS", 3),
     ):
         known, settings = figure(id), figure(id).scales["smoke"]
         first = known, settings, known.runs(settings)[0], tmp_path
-        before = folder_of(*first)
+        before = plan_run(*first).file
         with monkeypatch.context() as other:
             other.setitem(known.compute.__globals__, constant, value)
-            assert folder_of(*first) != before
+            assert plan_run(*first).file != before
 
 
 def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
@@ -355,7 +352,7 @@ def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
         change = lambda module, old=old, new=new: re.sub(old, new, original(module))  # noqa: E731
         monkeypatch.setattr("netmargin.papers.gallery.runs.inspect.getsource", change)
         forget()
-        keys.append(folder_of(known, settings, run, tmp_path).name)
+        keys.append(plan_run(known, settings, run, tmp_path).file.name)
     monkeypatch.undo()
     forget()
     assert keys[0] == keys[1] == keys[2] != keys[3]

@@ -64,7 +64,6 @@ class Figure:
     differs: str = ""  # how the settings differ from the paper's, and why
     runs: Callable[[Settings], list[Row]] = list_seeds  # the parameters of each run
     runs_of: str = ""  # the id whose folder keeps the runs, where figures of these settings share
-    needs: str = ""  # the id of a figure whose runs have to be there first
     # Whether a run depends on a setting, by its name; `compute` gets no others.
     concerns: Callable[[Row, str], bool] = lambda run, setting: True
     with_folder: bool = False  # whether `compute` gets the run's own folder, too, for checkpoints

@@ -22,27 +22,13 @@ OUT = Path("runs/reproduce")
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A figure or table that was computed, drawn and checked.
+    """A figure or table that was computed, drawn and checked."""
 
-    Attributes
-    ----------
-    figure : Figure
-        What was reproduced.
-    scale : str
-        "smoke", "laptop", "paper", or one of the figure's own.
-    rows : list of dict
-        Parameters and results of every run, with its `seconds` and `hardware`.
-    checks : list of Check
-        What the rows show of the finding.
-    folder : Path
-        Holds figure.png, figure.pdf, numbers.csv, numbers.json and the runs.
-    """
-
-    figure: Figure
-    scale: str
-    rows: list[Row]
-    checks: list[Check]
-    folder: Path
+    figure: Figure  #: What was reproduced
+    scale: str  #: "smoke", "laptop", "paper", or one of the figure's own
+    rows: list[Row]  #: Parameters and results of every run, with its `seconds` and `hardware`
+    checks: list[Check]  #: What the rows show of the finding
+    folder: Path  #: Holds figure.png, figure.pdf, numbers.csv, numbers.json and the runs
 
     def __repr__(self) -> str:
         return short_repr(self, "scale", "holds", "minutes", "rows", "checks")

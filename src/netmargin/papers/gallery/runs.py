@@ -36,6 +36,11 @@ class PlannedRun:
     __repr__ = short_repr
 
     @property
+    def folder(self) -> Path:
+        """The folder that it is given to keep its own files in."""
+        return self.file.with_suffix("")
+
+    @property
     def is_done(self) -> bool:
         """Whether its results are there."""
         return _read(self.file) is not None
@@ -47,10 +52,17 @@ def plan_runs(id: str, scale: str, out: str | Path) -> list[PlannedRun]:
     settings = chosen.scales[scale]
     # Another figure may own the folder. A worker on a cluster has another working directory.
     folder = (Path(out) / (chosen.runs_of or id) / scale / "runs").resolve()
-    return [
-        PlannedRun(id, run, _select(chosen, run, settings), _file(chosen, settings, run, folder))
-        for run in chosen.runs(settings)
-    ]
+    return [plan_run(chosen, settings, run, folder) for run in chosen.runs(settings)]
+
+
+def plan_run(chosen: Figure, settings: Settings, run: Row, folder: Path) -> PlannedRun:
+    """A run of a figure whose file is in a folder, named by a hash of all that determines it."""
+    # Results of other settings, or of another computation, are not those of this figure: the
+    # code of `compute` is part of the name, so that changed code computes its runs again.
+    selected = {name: value for name, value in settings.items() if chosen.concerns(run, name)}
+    text = json.dumps([selected, run, _definition(chosen.compute, [])], sort_keys=True)
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return PlannedRun(chosen.id, run, selected, folder / f"{name}.json")
 
 
 def read_rows(runs: list[PlannedRun]) -> list[Row]:
@@ -64,25 +76,6 @@ def read_rows(runs: list[PlannedRun]) -> list[Row]:
             " Workers on other machines have to write there too: give an --out that all share."
         )
     return rows
-
-
-def folder_of(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
-    """The folder that a run was given to keep its files in."""
-    return _file(chosen, settings, run, folder).with_suffix("")
-
-
-def _select(chosen: Figure, run: Row, settings: Settings) -> Settings:
-    """The settings on which a run depends."""
-    return {name: value for name, value in settings.items() if chosen.concerns(run, name)}
-
-
-def _file(chosen: Figure, settings: Settings, run: Row, folder: Path) -> Path:
-    """The file of a run, named by a hash of everything that determines its results."""
-    # Results of other settings, or of another computation, are not those of this figure: the
-    # code of `compute` is part of the name, so that changed code computes its runs again.
-    determining = [_select(chosen, run, settings), run, _definition(chosen.compute, [])]
-    text = json.dumps(determining, sort_keys=True)
-    return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
 def _read(file: Path) -> Row | None:
@@ -154,7 +147,7 @@ def _names(code: CodeType) -> list[str]:
 def compute_run(planned: PlannedRun) -> None:
     """Compute one run in a process of its own, and write its results to its file."""
     id, run, file, chosen = planned.id, planned.run, planned.file, figure(planned.id)
-    own = [file.with_suffix("")] if chosen.with_folder else []
+    own = [planned.folder] if chosen.with_folder else []
     # Another command may be at the same run: wait for what it finds.
     with FileLock(file.with_suffix(".lock")):
         if _read(file) is not None:

@@ -9,7 +9,6 @@ from ...core.files import make_folder
 from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
 from ...errors import Interrupted, NetmarginError
-from .figure import figure
 from .runs import PlannedRun, compute_run, plan_runs, read_rows
 
 
@@ -18,20 +17,13 @@ def sweep(
 ) -> Iterator[tuple[str, NetmarginError | None]]:
     """Compute the runs of figures, each once, and name each figure when it is ready, or failed.
 
-    A run that fails fails its figures; all others are computed, and what these need. What is done
-    is kept.
+    A run that fails fails its figures; all others are computed. What is done is kept.
     """
-    own = {id: plan_runs(id, scale, out) for id in ids}
-    needed = {id: plan_runs(figure(id).needs, scale, out) if figure(id).needs else [] for id in ids}
-    # Runs that read the files of others come after all of these.
-    stages = (
-        [run for id in ids for run in needed[id] or own[id]],
-        [run for id in ids if needed[id] for run in own[id]],
-    )
-    runs = {run.file: run for stage in stages for run in stage}
+    plans = {id: plan_runs(id, scale, out) for id in ids}
+    runs = {run.file: run for planned in plans.values() for run in planned}
     waiting = {file for file, run in runs.items() if not run.is_done}
     failed: dict[Path, NetmarginError] = {}
-    left = {id: {run.file for run in [*needed[id], *own[id]]} for id in ids}
+    left = {id: {run.file for run in planned} for id, planned in plans.items()}
     for file in waiting:
         make_folder(file.parent)
 
@@ -40,33 +32,26 @@ def sweep(
             yield id, next((failed[file] for file in left.pop(id) if file in failed), None)
 
     with Progress(progress, "reproduce") as display:
-        for stage in stages:
-            yield from take_ready()
-            queue = list({run.file: run for run in stage if run.file in waiting}.values())
-            tasks = (delayed(_attempt_run)(run) for run in queue)
-            display.draw(len(runs) - len(waiting), len(waiting), _count(runs, waiting))
-            try:
-                for file, error in run_side_by_side(tasks, len(queue), jobs):
-                    waiting.remove(file)
-                    if error is not None:
-                        failed[file] = error
-                    else:
-                        read_rows([runs[file]])  # raises where workers write elsewhere
-                    display.draw(len(runs) - len(waiting), len(waiting), _count(runs, waiting))
-                    yield from take_ready()
-            except (KeyboardInterrupt, WorkerKilledError) as error:
-                # What was written, and not told yet, counts as well.
-                waiting = {file for file in waiting if not runs[file].is_done}
-                kept = f"{_count(runs, waiting)} are done and kept in {out}"
-                if isinstance(error, KeyboardInterrupt):
-                    raise Interrupted(f"{kept}. The same command goes on.") from None
-                killed = f"{error}. {kept}, and the same command goes on"
-                raise WorkerKilledError(killed) from None
-            # What needs a run that failed is not begun.
-            for id in ids:
-                if any(run.file in failed for run in needed[id]):
-                    waiting -= {run.file for run in own[id]}
         yield from take_ready()
+        queue = [run for file, run in runs.items() if file in waiting]
+        tasks = (delayed(_attempt_run)(run) for run in queue)
+        display.draw(len(runs) - len(waiting), len(waiting), _count(runs, waiting))
+        try:
+            for file, error in run_side_by_side(tasks, len(queue), jobs):
+                waiting.remove(file)
+                if error is not None:
+                    failed[file] = error
+                else:
+                    read_rows([runs[file]])  # raises where workers write elsewhere
+                display.draw(len(runs) - len(waiting), len(waiting), _count(runs, waiting))
+                yield from take_ready()
+        except (KeyboardInterrupt, WorkerKilledError) as error:
+            # What was written, and not told yet, counts as well.
+            waiting = {file for file in waiting if not runs[file].is_done}
+            kept = f"{_count(runs, waiting)} are done and kept in {out}"
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted(f"{kept}. The same command goes on.") from None
+            raise WorkerKilledError(f"{error}. {kept}, and the same command goes on") from None
 
 
 def _attempt_run(run: PlannedRun) -> tuple[Path, NetmarginError | None]:

@@ -22,43 +22,21 @@ from .trial import Finding, Trial
 
 @dataclass(frozen=True)
 class Entry:
-    """The result of examining one claim: a row of the ledger.
+    """The result of examining one claim: a row of the ledger."""
 
-    Attributes
-    ----------
-    claim : Claim
-        What was examined.
-    instances : int
-        How many instances were examined.
-    worst : float
-        The largest violation, 0 where there is none.
-    seconds : float
-        Wall-clock time of all trials.
-    setting : str
-        The instances of the last trial in words.
-    measured : str
-        Numbers of the last trial that a reader wants to see.
-    counterexample : str or None
-        The first instance, hence the smallest, that violates the claim.
-    command : str or None
-        The command that repeats the counterexample.
-    refuted : tuple of (str, float, str)
-        The printed forms, each with its violation at the counterexample and the counterexample in
-        words; they must fail.
-    slack : tuple of Slack
-        For each promise, by which factor it could be stronger on these instances; empty where the
-        claim promises no number, where it failed and for other constants.
-    """
-
-    claim: "Claim"
-    instances: int
-    worst: float
-    seconds: float
-    setting: str
-    measured: str
-    counterexample: str | None
-    command: str | None
+    claim: "Claim"  #: What was examined
+    instances: int  #: How many instances were examined
+    worst: float  #: The largest violation, 0 where there is none
+    seconds: float  #: Wall-clock time of all trials
+    setting: str  #: The instances of the last trial in words
+    measured: str  #: Numbers of the last trial that a reader wants to see
+    counterexample: str | None  #: The first instance, hence the smallest, that violates the claim
+    command: str | None  #: The command that repeats the counterexample
+    #: The printed forms, each with its violation at the counterexample and the
+    #: counterexample in words; they must fail
     refuted: tuple[tuple[str, float, str], ...]
+    #: For each promise, by which factor it could be stronger on these instances; empty where the
+    #: claim promises no number, where it failed and for other constants
     slack: tuple[Slack, ...] = ()
 
     __repr__ = short_repr

@@ -25,23 +25,12 @@ class Ledger:
     """The results for each claim that was examined.
 
     Iterating gives the entries; `ledger["lyu-li/euler"]` is the entry of one claim.
-
-    Attributes
-    ----------
-    entries : tuple of Entry
-        One entry for each claim, in the order of the papers.
-    run : str
-        "quick run", "full run", or the trials that were asked for.
-    seed : int
-        Seed of all trials.
-    missing : tuple of str
-        The ids of the claims that an interruption left out.
     """
 
-    entries: tuple[Entry, ...]
-    run: str
-    seed: int
-    missing: tuple[str, ...] = ()
+    entries: tuple[Entry, ...]  #: One entry for each claim, in the order of the papers
+    run: str  #: "quick run", "full run", or the trials that were asked for
+    seed: int  #: Seed of all trials
+    missing: tuple[str, ...] = ()  #: The ids of the claims that an interruption left out
 
     def __repr__(self) -> str:
         return short_repr(self, "holds", "run", "seed", "entries", "missing")

@@ -16,7 +16,7 @@ from ...radii.attacks import FOOLBOX
 from ...radii.boundary import Attacked, judge_points
 from ...training import load_weights
 from ..gallery.figure import Check, Figure, Row, Settings, by_scale, figure
-from ..gallery.runs import folder_of
+from ..gallery.runs import PlannedRun, compute_run, plan_run
 from ._training import ASCENT, LOSS_BASED, RUNS, SCALES as TRAINING, SPLITS, images, make_net
 
 TABLE = "lyu-li/table1"
@@ -29,23 +29,25 @@ def runs(settings: Settings) -> list[Row]:
     levels = TRAINING[settings["training"]]["cnn_levels"]
     nets = [*(f"model-{k}" for k, _ in enumerate(levels, 1)), ASCENDED]
     return [
-        {"model": name, "split": split, "origin": _origin(name, settings, Path())[1].name}
+        {"model": name, "split": split, "origin": _origin(name, settings, Path()).folder.name}
         for name in nets
         for split in SPLITS
     ]
 
 
-def _origin(model: str, settings: Settings, folder: Path) -> tuple[Row, Path]:
-    """Find the run of the table that a net comes from, and the folder that it left behind."""
+def _origin(model: str, settings: Settings, folder: Path) -> PlannedRun:
+    """Find the run of the table that a net comes from."""
     trained, rate = TRAINING[settings["training"]], ASCENT if model == ASCENDED else LOSS_BASED
     run = next(row for row in figure(TABLE).runs(trained) if row["rate"] == rate)
-    return run, folder_of(figure(TABLE), trained, run, folder)
+    return plan_run(figure(TABLE), trained, run, folder)
 
 
 def compute(run: Row, settings: Settings, folder: Path) -> Row:
     """Measure the radii of one net of the table, on the same number of samples of each class."""
     trained = TRAINING[settings["training"]]
-    origin, kept = _origin(run["model"], settings, folder.parent)
+    table = _origin(run["model"], settings, folder.parent)
+    compute_run(table)  # where it is not there yet
+    origin, kept = table.run, table.folder
     level = 1 if run["model"] == ASCENDED else int(run["model"].removeprefix("model-"))
     weights = kept / f"level-{level}.pt"
     if level == len(trained["cnn_levels"]) and not weights.exists():
@@ -176,5 +178,4 @@ FIGURE = Figure(
     check=check,
     runs_of=RUNS,
     with_folder=True,
-    needs=TABLE,
 )

@@ -1,4 +1,4 @@
-"""*The Ubiquity of 2-Homogeneity* (2024), which has no figures: its nets, and its claims, drawn."""
+"""*The Ubiquity of 2-Homogeneity* (2024), which has no figures: its nets and its claims."""
 
 from ._early_margin import EarlyMargin, early_margin
 from ._fast_rate import fast_rate_bound
