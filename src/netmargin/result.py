@@ -50,18 +50,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Bracket(Record):
-    """A number known to lie in [lower, upper].
+    """A number known to lie in [lower, upper]."""
 
-    Attributes
-    ----------
-    lower : float
-        The end that is attained, or proved from below.
-    upper : float
-        The end that is proved from above.
-    """
-
-    lower: float
-    upper: float
+    lower: float  #: The end that is attained, or proved from below
+    upper: float  #: The end that is proved from above
 
     @property
     def gap(self) -> float:
@@ -187,36 +179,21 @@ class Solution(Record, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class MarginSolution(Solution):
-    """The fields that the solutions of all max-margin problems share.
+    """The fields that the solutions of all max-margin problems share."""
 
-    Attributes
-    ----------
-    margin : float
-        The margin that the returned solution attains, recomputed in float64; in the normalization
-        of its problem.
-    upper_bound : float
-        A number that no solution exceeds, proved by `dual`.
-    certified : bool
-        Whether the bracket is proved to be within the tolerance, or the margin is proved to be 0
-        (status NOT_SEPARABLE, which for a kernel matrix allows for its rounding); False for a
-        search that was interrupted.
-    status : Status
-        How the solver ended.
-    dual : ndarray, shape (n,), float64
-        Weights of the samples that the margin rests on, nonnegative with sum 1.
-    seconds : float
-        Wall-clock time of the call.
-    note : str
-        Which samples contradict each other where they are not separated, and what to do; else
-        empty.
-    """
-
+    #: The margin that the returned solution attains, recomputed in float64; in the normalization of
+    #: its problem
     margin: float
-    upper_bound: float
+    upper_bound: float  #: A number that no solution exceeds, proved by `dual`
+    #: Whether the bracket is proved to be within the tolerance, or the margin is proved to be 0
+    #: (status NOT_SEPARABLE, which for a kernel matrix allows for its rounding); False for a search
+    #: that was interrupted
     certified: bool
-    status: Status
+    status: Status  #: How the solver ended
+    #: (n,): Weights of the samples that the margin rests on, nonnegative with sum 1
     dual: np.ndarray
-    seconds: float
+    seconds: float  #: Wall-clock time of the call
+    #: Which samples contradict each other where they are not separated, and what to do; else empty
     note: str = ""
 
     @property
@@ -227,24 +204,13 @@ class MarginSolution(Solution):
 
 @dataclass(frozen=True, kw_only=True)
 class RegularizedSolution(Solution):
-    """The fields that all minimizers of a norm plus a loss share.
+    """The fields that all minimizers of a norm plus a loss share."""
 
-    Attributes
-    ----------
-    objective : float
-        The value that the returned solution attains, recomputed in float64.
-    lower_bound : float
-        A number that no solution falls below, proved by `dual`.
-    dual : ndarray, shape (n,), float64
-        Weights of the samples, at least 0 and at most the largest slope of the loss.
-    certified, status, seconds
-        As of `MarginSolution`.
-    """
-
-    objective: float
-    lower_bound: float
-    certified: bool
+    objective: float  #: The value that the returned solution attains, recomputed in float64
+    lower_bound: float  #: A number that no solution falls below, proved by `dual`
+    certified: bool  #: As of `MarginSolution`, like `status` and `seconds`
     status: Status
+    #: (n,): Weights of the samples, at least 0 and at most the largest slope of the loss
     dual: np.ndarray
     seconds: float
 
@@ -259,15 +225,9 @@ class SoftSolution(RegularizedSolution):
     """The fields that all minimizers of norm + C (sum of hinge losses) share.
 
     Weights `dual` lie between 0 and C here.
-
-    Attributes
-    ----------
-    hinge : float
-        The sum of hinge losses.
-    margin : float
-        The least y_n f(x_n) over the norm of f, as in the hard problem; negative where a sample is
-        on the wrong side.
     """
 
-    hinge: float
+    hinge: float  #: The sum of hinge losses
+    #: The least y_n f(x_n) over the norm of f, as in the hard problem; negative where a sample is
+    #: on the wrong side
     margin: float

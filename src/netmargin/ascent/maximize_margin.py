@@ -34,25 +34,18 @@ cannot be separated end in an error; `train` itself stops at the first epoch tha
 class MarginAscent(History):
     """A margin ascent: one row per temperature or multiplier step, and the net that was reached.
 
-    Attributes
-    ----------
-    rows : list of dict
-        Keys: epoch (index of the row), temperature (None before the first stage and for multiplier
-        steps), gradient_samples (samples that went through a backward pass so far) and those of
-        `MarginReport.to_dict()`. They are about nets of norm sqrt(L), at which the ascent works:
-        their normalized margins are those of the net at any norm, their loss and q_min are not.
-    status : Status
-        FINISHED, or INTERRUPTED: the net that was handed back is the best so far.
-    message : str
-        The margin, what it took, and the norm at which the net was handed back.
-    report : MarginReport
-        Margins of the model as it was handed back, in the model's own dtype.
-    certificate : KKTCertificate or None
-        How far the net that was handed back is from a KKT point; None, with a reason in `message`,
-        where `certify` refuses the net, or Ctrl-C came before it.
+    Keys of `rows`: epoch (index of the row), temperature (None before the first stage and for
+    multiplier steps), gradient_samples (samples that went through a backward pass so far) and those
+    of `MarginReport.to_dict()`. They are about nets of norm sqrt(L), at which the ascent works:
+    their normalized margins are those of the net at any norm, their loss and q_min are not.
+    `status` is FINISHED, or INTERRUPTED: the net that was handed back is the best so far; `message`
+    says its margin, what it took, and the norm at which it was handed back.
     """
 
+    #: Margins of the model as it was handed back, in the model's own dtype
     report: MarginReport | None = None
+    #: How far the net that was handed back is from a KKT point; None, with a reason in `message`,
+    #: where `certify` refuses the net, or Ctrl-C came before it
     certificate: KKTCertificate | None = None
 
     def _describe_end(self) -> dict[str, Any]:

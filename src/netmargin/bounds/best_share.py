@@ -12,17 +12,11 @@ from ..solvers import TwoLayerFit, VariationNormSolution
 
 @dataclass(frozen=True)
 class BestShare(Record):
-    """The normalized margin of a net as a part of the best one.
+    """The normalized margin of a net as a part of the best one."""
 
-    Attributes
-    ----------
-    found : float
-        Over the margin of the best net that was found; above 1 for a net that is better.
-    proved : float
-        Over the proved upper bound: the net reaches at least this part of the best margin.
-    """
-
+    #: Over the margin of the best net that was found; above 1 for a net that is better
     found: float
+    #: Over the proved upper bound: the net reaches at least this part of the best margin
     proved: float
 
     def _table(self) -> Table:

@@ -24,24 +24,14 @@ SAMPLE_MOMENT = (
 
 @dataclass(frozen=True)
 class Bound(Record):
-    """An upper bound of a test error or loss that holds with high probability over the samples.
+    """An upper bound of a test error or loss that holds with high probability over the samples."""
 
-    Attributes
-    ----------
-    terms : mapping of str to float
-        The summands by name.
-    confidence : float
-        1 - delta, the probability over the draw of the training samples with which it holds.
-    assumptions : tuple of str
-        What must hold, and constants that had to be chosen.
-    largest : float
-        The largest value that the bounded quantity can have in any case, 1 for errors; a bound
-        that is not below it is vacuous.
-    """
-
-    terms: Mapping[str, float]
+    terms: Mapping[str, float]  #: The summands by name
+    #: 1 - delta, the probability over the draw of the training samples with which it holds
     confidence: float
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...]  #: What must hold, and constants that had to be chosen
+    #: The largest value that the bounded quantity can have in any case, 1 for errors; a bound that
+    #: is not below it is vacuous
     largest: float = 1.0
 
     @property

@@ -26,24 +26,13 @@ _COPIES = 2
 
 @dataclass(frozen=True)
 class InterclassDistance(Record):
-    """A view in which two classes are far apart, and a bound of how far they are in any other.
+    """A view in which two classes are far apart, and a bound of how far they are in any other."""
 
-    Attributes
-    ----------
-    distance : float
-        The least distance of samples of different class in the view, in the units of X; attained.
-    upper_bound : float
-        A proved upper bound of Delta_r.
-    basis : ndarray, shape (d, r)
-        Orthonormal columns that span the view.
-    status : Status
-        FINISHED, TIME_LIMIT or INTERRUPTED; the bracket is valid in any case.
-    """
-
+    #: The least distance of samples of different class in the view, in the units of X; attained
     distance: float
-    upper_bound: float
-    basis: np.ndarray
-    status: Status
+    upper_bound: float  #: A proved upper bound of Delta_r
+    basis: np.ndarray  #: (d, r): Orthonormal columns that span the view
+    status: Status  #: FINISHED, TIME_LIMIT or INTERRUPTED; the bracket is valid in any case
 
     @property
     def bracket(self) -> Bracket:

@@ -22,23 +22,12 @@ more of them can only raise suprema that are not exact.
 
 @dataclass(frozen=True)
 class Rademacher(Record):
-    """An estimate of an empirical Rademacher complexity, beside the bound that a lemma gives.
+    """An estimate of an empirical Rademacher complexity, beside the bound that a lemma gives."""
 
-    Attributes
-    ----------
-    estimate : float
-        The mean over draws of signs.
-    error : float
-        The standard error of the estimate.
-    bound : float
-        What the lemma says the complexity is at most.
-    exact : bool
-        Whether each supremum is exact; else they are the best of a search, and may be too low.
-    """
-
-    estimate: float
-    error: float
-    bound: float
+    estimate: float  #: The mean over draws of signs
+    error: float  #: The standard error of the estimate
+    bound: float  #: What the lemma says the complexity is at most
+    #: Whether each supremum is exact; else they are the best of a search, and may be too low
     exact: bool
 
 

@@ -25,39 +25,25 @@ from .field import FlowField, Metric
 class Trajectory(History):
     """A gradient flow: one row per step, the first at the start, and the state at the end.
 
-    Attributes
-    ----------
-    rows : list of dict
-        Keys: epoch (index of the row); log_time (natural log of t; None at the start, where t = 0);
-        s (the time of integration, about the path length relative to ||theta||); alignment (beta,
-        the cosine of theta and the velocity); sliding (number of pre-activations that stay at 0;
-        always 0 with proximal steps, which do not follow gates); evaluations (gradients so far);
-        and those of `MarginReport.to_dict()`.
-    status : Status
-        How the flow ended: FINISHED, STALLED, EVALUATION_LIMIT, or INTERRUPTED after the last row.
-    message : str
-        A sentence that says where and why it ended.
-    final : dict of str to tensor
-        The trained parameters at the last row by name, float64.
-    states : dict of float to dict
-        The trained parameters where the log10-loss first fell below a level asked for, by level.
-    error : float or None
-        Distance, relative to ||theta||, between `final` and the end of a run with halved steps;
-        None if it was not asked for, or where Ctrl-C came before it was known (INTERRUPTED, too).
-    events : int
-        Number of kinks that were located (always 0 with proximal steps).
-    evaluations : int
-        Gradients of the loss over all samples; with proximal steps, over those that carry weight.
-    normal_evaluations : int
-        Evaluations of the gradients of sliding pre-activations.
+    Keys of `rows`: epoch (index of the row); log_time (natural log of t; None at the start, where
+    t = 0); s (the time of integration, about the path length relative to ||theta||); alignment
+    (beta, the cosine of theta and the velocity); sliding (number of pre-activations that stay at 0;
+    always 0 with proximal steps, which do not follow gates); evaluations (gradients so far); and
+    those of `MarginReport.to_dict()`. `status` is FINISHED, STALLED, EVALUATION_LIMIT, or
+    INTERRUPTED after the last row; `message` says where and why.
     """
 
+    #: The trained parameters at the last row by name, float64
     final: dict[str, Tensor] = field(default_factory=dict)
+    #: The trained parameters where the log10-loss first fell below a level asked for, by level
     states: dict[float, dict[str, Tensor]] = field(default_factory=dict)
+    #: Distance, relative to ||theta||, between `final` and the end of a run with halved steps; None
+    #: if it was not asked for, or where Ctrl-C came before it was known (INTERRUPTED, too)
     error: float | None = None
-    events: int = 0
+    events: int = 0  #: Number of kinks that were located (always 0 with proximal steps)
+    #: Gradients of the loss over all samples; with proximal steps, over those that carry weight
     evaluations: int = 0
-    normal_evaluations: int = 0
+    normal_evaluations: int = 0  #: Of the gradients of sliding pre-activations
 
 
 class FlowRun(ABC):

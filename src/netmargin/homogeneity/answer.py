@@ -31,69 +31,44 @@ if TYPE_CHECKING:
 class Homogeneity(Record):
     """An answer to how the outputs of a net scale with its parameters, from `analyse`.
 
-    Attributes
-    ----------
-    kind : Kind
-        Whether the net is homogeneous in all parameters, layer by layer, in some, or in none.
-    order : int, Fraction or None
-        L, where the parameters of `groups` are scaled together; None where there is none.
-    groups : dict of str to int or Fraction
-        Layer -> exponent. A layer's weight and, where it scales alike, its bias form one group;
-        layers that can only be scaled together are one group, named 'a + b'. Exponent 0 means
-        scale-invariant (weights feeding a normalization).
-    members : dict of str to tuple of str
-        Layer -> names of its parameters.
-    blockers : tuple of Blocker
-        The modules that prevent homogeneity in all parameters.
-    evidence : Evidence
-        Whether the exponents were derived, only observed, or contradicted.
-    quasi_exponents : dict of str to int or Fraction, or None
-        Parameter -> exponent lambda_p >= 0, such that multiplying every p by c^{lambda_p}
-        multiplies the outputs by c (quasi-homogeneity: covers biases in every layer; for L layers
-        1/L for weights and i/L for the bias of layer i). It is 0 for what the net is invariant to,
-        such as weights before a normalization; the others are as even as they can be.
-    quasi_reason : str
-        Why there are no such exponents, in a sentence; "" where there are.
-    notes, ignored : tuple of str
-        What the answer rests on, or leaves out; the biases that `ignoring_biases` left out.
-    deviation : float or None
-        The largest relative miss of the net as it is, with the biases of `ignored` at 0, where all
-        parameters of `groups` are halved, which makes its epsilons weigh most (with casts doubled,
-        too, and at factors between; without both at factors from 1/100 to 100). It includes the
-        rounding of float64, of large nets with epsilons that of float32, about 1e-6. At most 0.01,
-        or the net is not called homogeneous. None where there is no order.
-    samples : int
-        The number of samples on which `deviation` was measured.
-    epsilons, guards : tuple of Epsilon
-        The small numbers that the exponents of `groups` neglect, and those of `quasi_exponents`,
-        too: they guard a root or a quotient of what scales.
-    warning : str
-        What makes margins of the net meaningless, or "": weights that are none of its parameters;
-        samples that see each other in evaluation mode.
-    casts : tuple of str
-        The places where the forward pass rounds to half precision.
-    statistics : dict of str to Degree
-        The stored statistics that follow the parameters: buffer -> their exponents.
-
     Source: Lyu and Li 2019, (A2), Section 4.4; two-homogeneity 2024, Section 3.4.
     """
 
+    #: Whether the net is homogeneous in all parameters, layer by layer, in some, or in none
     kind: Kind
+    #: L, where the parameters of `groups` are scaled together; None where there is none
     order: Exponent | None
+    #: Layer -> exponent. A layer's weight and, where it scales alike, its bias form one group;
+    #: layers that can only be scaled together are one group, named 'a + b'. Exponent 0 means
+    #: scale-invariant (weights feeding a normalization).
     groups: dict[str, Exponent]
-    members: dict[str, tuple[str, ...]]
-    blockers: tuple[Blocker, ...]
-    evidence: Evidence
+    members: dict[str, tuple[str, ...]]  #: Layer -> names of its parameters
+    blockers: tuple[Blocker, ...]  #: The modules that prevent homogeneity in all parameters
+    evidence: Evidence  #: Whether the exponents were derived, only observed, or contradicted
+    #: Parameter -> exponent lambda_p >= 0, such that multiplying every p by c^{lambda_p} multiplies
+    #: the outputs by c (quasi-homogeneity: covers biases in every layer; for L layers 1/L for
+    #: weights and i/L for the bias of layer i). It is 0 for what the net is invariant to, such as
+    #: weights before a normalization; the others are as even as they can be.
     quasi_exponents: dict[str, Exponent] | None = None
-    quasi_reason: str = ""
-    notes: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
+    quasi_reason: str = ""  #: Why there are no such exponents, in a sentence; "" where there are
+    notes: tuple[str, ...] = ()  #: What the answer rests on, or leaves out
+    ignored: tuple[str, ...] = ()  #: The biases that `ignoring_biases` left out
+    #: The largest relative miss of the net as it is, with the biases of `ignored` at 0, where all
+    #: parameters of `groups` are halved, which makes its epsilons weigh most (with casts doubled,
+    #: too, and at factors between; without both at factors from 1/100 to 100). It includes the
+    #: rounding of float64, of large nets with epsilons that of float32, about 1e-6. At most 0.01,
+    #: or the net is not called homogeneous. None where there is no order.
     deviation: float | None = None
-    samples: int = 0
+    samples: int = 0  #: The number of samples on which `deviation` was measured
+    #: The small numbers that the exponents of `groups` neglect (`guards`: those of
+    #: `quasi_exponents`, too): they guard a root or a quotient of what scales
     epsilons: tuple[Epsilon, ...] = ()
-    casts: tuple[str, ...] = ()
+    casts: tuple[str, ...] = ()  #: The places where the forward pass rounds to half precision
+    #: The stored statistics that follow the parameters: buffer -> their exponents
     statistics: dict[str, Degree] = field(default_factory=dict)
     guards: tuple[Epsilon, ...] = field(default=(), repr=False)
+    #: What makes margins of the net meaningless, or "": weights that are none of its parameters;
+    #: samples that see each other in evaluation mode
     warning: str = field(default="", repr=False)
     _bias_free: "Homogeneity | None" = field(default=None, repr=False, compare=False)
     _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)

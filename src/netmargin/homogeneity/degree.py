@@ -107,18 +107,11 @@ class Epsilon(Record):
     """A small number that guards a root or a quotient, and so does not scale with the parameters.
 
     It is neglected where its measured effect on the outputs is below 1%.
-
-    Attributes
-    ----------
-    where, place : str
-        Path of the module that adds it, "" for the model itself; path and type for a sentence.
-    value : float
-        Its size, in the units of what it is added to.
     """
 
-    where: str
-    value: float
-    place: str
+    where: str  #: Path of the module that adds it, "" for the model itself
+    value: float  #: Its size, in the units of what it is added to
+    place: str  #: Path and type, for a sentence
 
     def __str__(self) -> str:
         return f"{self.value:g} in {self.place}"

@@ -17,27 +17,18 @@ whose exponents hold there will not show more at the next decade.
 
 @dataclass(frozen=True)
 class ScalingCheck(Record):
-    """A measurement of how well claimed exponents hold, from `Homogeneity.check`.
+    """A measurement of how well claimed exponents hold, from `Homogeneity.check`."""
 
-    Attributes
-    ----------
-    deviation, samples : float and int
-        As in `Homogeneity`.
-    exact : float
-        The same at factors from 1/100 to 100 with all epsilons made negligible, at a generic point;
-        rounding only, where the exponents are right.
-    range : (float, float) or None
-        The smallest and the largest factor c from 1e-3 to 1e3, for all parameters together, up to
-        which the outputs miss c^order by less than 1%; None where it was not asked for.
-    cause : str
-        The cause of the deviation, in words.
-    """
-
-    deviation: float
+    deviation: float  #: As in `Homogeneity`, like `samples`
+    #: The same at factors from 1/100 to 100 with all epsilons made negligible, at a generic point;
+    #: rounding only, where the exponents are right
     exact: float
     samples: int
+    #: The smallest and the largest factor c from 1e-3 to 1e3, for all parameters
+    #: together, up to which the outputs miss c^order by less than 1%; None where it was not asked
+    #: for
     range: tuple[float, float] | None = None
-    cause: str = "its epsilons"
+    cause: str = "its epsilons"  #: The cause of the deviation, in words
 
     @property
     def passed(self) -> bool:

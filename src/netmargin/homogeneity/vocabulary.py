@@ -34,22 +34,12 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True)
 class Blocker(Record):
-    """A module that keeps a net from being homogeneous in all its parameters.
+    """A module that keeps a net from being homogeneous in all its parameters."""
 
-    Attributes
-    ----------
-    module : str
-        Its path; "" is the model itself.
-    reason, replacement : str
-        What it does, and what to use instead, in words.
-    bias : str or None
-        The name of the parameter, where an additive bias is the reason.
-    """
-
-    module: str
-    reason: str
-    replacement: str
-    bias: str | None = None
+    module: str  #: Its path; "" is the model itself
+    reason: str  #: What it does, in words
+    replacement: str  #: What to use instead
+    bias: str | None = None  #: The name of the parameter, where an additive bias is the reason
 
     def __str__(self) -> str:
         return f"{self.module or 'the model itself'}: {self.reason}. Instead: {self.replacement}"

@@ -43,70 +43,42 @@ class KKTCertificate(Record):
     smallest s is 1, in float64. It is an (epsilon, delta)-KKT point: epsilon = || theta~ - sum
     lambda grad s ||, delta = max lambda (s - 1), with lambda >= 0 for the smallest epsilon.
 
-    Attributes
-    ----------
-    epsilon : float
-        The smallest epsilon found, recomputed by a backward pass with the multipliers.
-    epsilon_lower : float
-        A lower bound of every epsilon, proved but for rounding, which is measured and allowed for.
-    delta : float
-        The largest lambda (s - 1).
-    norm : float
-        ||theta~||; epsilon is 0 at a KKT point, and equal to the norm with multipliers 0.
-    order : float
-        L, over the parameters that the norm is of.
-    q_min : float
-        The smallest margin of the net itself.
-    q_rounding : float
-        The share of q_min by which the rounding of float64 may change it, as measured, see
-        docs/conventions.md. Multipliers and delta are no more accurate.
-    constraints : int64 tensor, (m, 2)
-        Sample and class of the constraints with positive multipliers (class -1 for a net with one
-        output), largest multiplier first.
-    multipliers : float64 tensor, (m,)
-        The multipliers lambda of these constraints.
-    alignment : float
-        The cosine between theta and -grad(loss), called beta in the paper.
-    loss_epsilon, loss_delta : float
-        Those of Lemma C.8's multipliers, which are proportional to the slopes of the loss.
-    lemma_delta : float or None
-        The bound of that lemma on loss_delta; for a `Loss` of yours with the K that `check_b3`
-        measures. None where its hypotheses fail.
-    completeness : Completeness
-        Whether the constraints that took part suffice.
-    status : Status
-        FINISHED, or INTERRUPTED: both epsilons and the lower bound hold, but could be tighter.
-    radius, radius_epsilon : float
-        The radius within which gradients were taken, relative to ||theta~||, 0 for none; and the
-        smallest epsilon found with them, for nets that sit on kinks (Dutta et al. 2013).
-    kink_share : float or None
-        The share of pre-activations of the support that are within the radius of a kink.
-    seconds, samples : float and int
-        Wall-clock time of the computation, and the number of samples.
-
     Source: Lyu and Li 2019, Definition C.6 and Lemma C.8.
     """
 
+    #: The smallest epsilon found, recomputed by a backward pass with the multipliers
     epsilon: float
+    #: A lower bound of every epsilon, proved but for rounding, which is measured and allowed for
     epsilon_lower: float
-    delta: float
+    delta: float  #: The largest lambda (s - 1)
+    #: ||theta~||; epsilon is 0 at a KKT point, and equal to the norm with multipliers 0
     norm: float
-    order: float
-    q_min: float
+    order: float  #: L, over the parameters that the norm is of
+    q_min: float  #: The smallest margin of the net itself
+    #: The share of q_min by which the rounding of float64 may change it, as measured, see
+    #: docs/conventions.md. Multipliers and delta are no more accurate.
     q_rounding: float
+    #: (m, 2): Sample and class of the constraints with positive multipliers (class -1 for a net
+    #: with one output), largest multiplier first
     constraints: Tensor
-    multipliers: Tensor
-    alignment: float
+    multipliers: Tensor  #: (m,): The multipliers lambda of these constraints
+    alignment: float  #: The cosine between theta and -grad(loss), called beta in the paper
+    #: Those of Lemma C.8's multipliers, which are proportional to the slopes of the loss
     loss_epsilon: float
     loss_delta: float
+    #: The bound of that lemma on loss_delta; for a `Loss` of yours with the K that `check_b3`
+    #: measures. None where its hypotheses fail.
     lemma_delta: float | None
-    completeness: Completeness
+    completeness: Completeness  #: Whether the constraints that took part suffice
+    #: FINISHED, or INTERRUPTED: both epsilons and the lower bound hold, but could be tighter
     status: Status
-    radius: float
+    radius: float  #: The radius within which gradients were taken, relative to ||theta~||, or 0
+    #: The smallest epsilon found with them, for nets that sit on kinks (Dutta et al. 2013)
     radius_epsilon: float
+    #: The share of pre-activations of the support that are within the radius of a kink
     kink_share: float | None
-    seconds: float
-    samples: int
+    seconds: float  #: Wall-clock time of the computation
+    samples: int  #: The number of samples
     _gram: np.ndarray = field(repr=False)
     _values: np.ndarray = field(repr=False)
 

@@ -26,24 +26,17 @@ _RELATIVE_GAP = 1e-9
 class TangentSVM(Record):
     """The solution v of min ||v||^2 / 2 subject to <grad s_nj, v> >= 1 at theta~.
 
-    Attributes
-    ----------
-    cosine, margin : float
-        The cosine between v and theta, 1 where theta is a KKT point; 1 / ||v||.
-    dual, constraints : float64 array, (K,), and int64 tensor, (K, 2)
-        Weights, with sum 1, and sample and class of each constraint; -1 for a net with one output.
-    gap, status : float and Status
-        Relative gap of the proved bracket of the margin, and how `solvers.kernel_max_margin` ended.
-
     Source: Lyu and Li 2019, (Q) in Lemma C.13.
     """
 
-    cosine: float
-    margin: float
+    cosine: float  #: The cosine between v and theta, 1 where theta is a KKT point
+    margin: float  #: 1 / ||v||
+    #: (K,): Weights, with sum 1, and sample and class of each constraint; -1 for a net with one
+    #: output
     dual: np.ndarray
     constraints: Tensor
-    gap: float
-    status: Status
+    gap: float  #: Relative gap of the proved bracket of the margin
+    status: Status  #: How `solvers.kernel_max_margin` ended
 
 
 @takes_data

@@ -18,71 +18,45 @@ class RobustnessReport(Record):
     Radii are in the units of the inputs. Both radii of a misclassified sample are 0. They are about
     the net in exact arithmetic, of which float64 scores tell no more than their rounding leaves.
 
-    Attributes
-    ----------
-    lower : float64 array, (n,)
-        Certified radii: no input nearer than this is misclassified.
-    upper : float64 array, (n,)
-        Distances of the nearest misclassified inputs found; infinite where nothing was found.
-    upper_proved : bool
-        Whether `upper` is proved as well: every input found, and every sample with both radii 0,
-        is misclassified by more than rounding. Where nothing bounds the rounding of the net, as
-        with products of activations, they are misclassified in float64.
-    q : float64 array, (n,)
-        The margins of the samples, in float64. A sample whose margin is not positive, but may be
-        so in exact arithmetic, has no certificate and a small upper radius.
-    certified_by : str array, (n,)
-        What the certified radius rests on: "Lipschitz constant", "relaxation" (a bound of the whole
-        ball), "tree of regions", or "misclassified"; "" where nothing is certified, and the
-        radius of 0 says nothing.
-    found_by : str array, (n,)
-        What found the nearest input: an attack, "random search" or "search for proofs"; "" for
-        none.
-    attacks : tuple of str
-        The attacks that ran.
-    scale : float
-        The median margin of correct samples (1 if there are none), by which the scores that attacks
-        saw were divided.
-    box : (float, float) or None
-        The smallest and the largest value of an input; None for all of R^d.
-    effort : str
-        "quick", "standard" or "exact": which certificates were tried.
-    tol : float
-        The largest share of `upper` that a closed radius leaves open.
-    no_lower : str
-        Why no radius is certified (lower is 0 then), or "".
-    no_chain : str
-        Why relaxations and trees were not tried, or "": another net, or too many hidden units.
-    status : Status
-        FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the
-        samples from `examined` on no more is known than their margin. Their radii are 0 and
-        infinite.
-    examined : int
-        The number of samples whose radii were computed, the first ones.
-    flips : float64 array, (k, ...), or None
-        The nearest misclassified inputs found, of the first k samples: at distance `upper`, NaN
-        where nothing was found. k is the number of examined samples, or fewer, so that they are at
-        most 2 million numbers. None where nothing was looked for.
-
     Source: Lyu and Li 2019, Appendix J.2.
     """
 
-    lower: np.ndarray
+    lower: np.ndarray  #: (n,): Certified radii: no input nearer than this is misclassified
+    #: (n,): Distances of the nearest misclassified inputs found; infinite where nothing was found
     upper: np.ndarray
+    #: (n,): The margins of the samples, in float64. A sample whose margin is not positive, but may
+    #: be so in exact arithmetic, has no certificate and a small upper radius.
     q: np.ndarray
+    #: (n,): What the certified radius rests on: "Lipschitz constant", "relaxation" (a bound of the
+    #: whole ball), "tree of regions", or "misclassified"; "" where nothing is certified, and the
+    #: radius of 0 says nothing
     certified_by: np.ndarray
+    #: (n,): What found the nearest input: an attack, "random search" or "search for proofs"; "" for
+    #: none
     found_by: np.ndarray
-    attacks: tuple[str, ...]
+    attacks: tuple[str, ...]  #: The attacks that ran
+    #: The median margin of correct samples (1 if there are none), by which the scores that attacks
+    #: saw were divided
     scale: float
+    #: The smallest and the largest value of an input; None for all of R^d
     box: tuple[float, float] | None
-    effort: str
-    tol: float
-    no_lower: str
+    effort: str  #: "quick", "standard" or "exact": which certificates were tried
+    tol: float  #: The largest share of `upper` that a closed radius leaves open
+    no_lower: str  #: Why no radius is certified (lower is 0 then), or ""
+    #: Why relaxations and trees were not tried, or "": another net, or too many hidden units
     no_chain: str
+    #: FINISHED; TIME_LIMIT, which kept some radii from being closed; or INTERRUPTED: of the samples
+    #: from `examined` on no more is known than their margin. Their radii are 0 and infinite.
     status: Status
-    examined: int
+    examined: int  #: The number of samples whose radii were computed, the first ones
+    #: (k, ...): The nearest misclassified inputs found, of the first k samples: at distance
+    #: `upper`, NaN where nothing was found. k is the number of examined samples, or fewer, so that
+    #: they are at most 2 million numbers. None where nothing was looked for.
     flips: np.ndarray | None = None
     warning: str = ""
+    #: Whether `upper` is proved as well: every input found, and every sample with both radii 0, is
+    #: misclassified by more than rounding. Where nothing bounds the rounding of the net, as with
+    #: products of activations, they are misclassified in float64.
     upper_proved: bool = False
 
     _shown = ("n", "accuracy", "largest", "attacks", "box", "no_lower", "status")

@@ -21,21 +21,13 @@ from .objective import RegularizedObjective
 class RegularizationPath(History):
     """Minimizers along a falling lambda: one row per lambda, of the best start there.
 
-    Attributes
-    ----------
-    rows : list of dict
-        Keys: epoch (index of lambda); regularization (lambda); log_objective (natural log of
-        L_lambda); stationarity (|grad log L_lambda| ||theta||, 0 at smooth stationary points, but
-        not on kinks of ReLU); start (index of the best start); those of
-        `MarginReport.to_dict()`.
-    status : Status
-        How the path ended: FINISHED, or INTERRUPTED after the last row.
-    message : str
-        A sentence that says where it ended.
-    states : dict of float to state dict
-        The parameters of the best start by lambda, in float64.
+    Keys of `rows`: epoch (index of lambda); regularization (lambda); log_objective (natural log of
+    L_lambda); stationarity (|grad log L_lambda| ||theta||, 0 at smooth stationary points, but not
+    on kinks of ReLU); start (index of the best start); those of `MarginReport.to_dict()`. `status`
+    is FINISHED, or INTERRUPTED after the last row; `message` says where it ended.
     """
 
+    #: The parameters of the best start by lambda, in float64
     states: dict[float, dict[str, Tensor]] = field(default_factory=dict)
 
 

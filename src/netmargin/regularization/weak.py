@@ -13,22 +13,13 @@ from ..errors import ArgumentError
 
 @dataclass(frozen=True)
 class WeakRegularization(Record):
-    """A strength of regularization that is weak enough, and the margin that it guarantees.
+    """A strength of regularization that is weak enough, and the margin that it guarantees."""
 
-    Attributes
-    ----------
-    regularization, log_regularization : float
-        lambda = gamma^{r/a} / (n (l - 1))^c, 0 or infinite beyond float64, and its natural log.
-    exponent : float
-        The exponent c, the smallest that the proof allows.
-    guarantee : float
-        The normalized margin gamma / (2 (2 alpha)^{a/r}) that every alpha-approximate minimizer
-        has.
-    """
-
+    #: lambda = gamma^{r/a} / (n (l - 1))^c, 0 or infinite beyond float64, and its natural log
     regularization: float
     log_regularization: float
-    exponent: float
+    exponent: float  #: The exponent c, the smallest that the proof allows
+    #: The normalized margin gamma / (2 (2 alpha)^{a/r}) that every alpha-approximate minimizer has
     guarantee: float
 
 

@@ -43,32 +43,21 @@ _LEAST_SCALE = 1e-290
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation(Solution):
-    """A function f with f(x_n) = y_n and a small norm.
+    """A function f with f(x_n) = y_n and a small norm."""
 
-    Attributes
-    ----------
-    norm : float
-        Of the function that is returned, which misses the values by `residual`; inf where no such
-        f exists (status NOT_ATTAINABLE), or where none was found to 1e-7 of the largest |y|. That
-        some f takes the very values with this norm is proved where `certified`.
-    lower_bound : float
-        Of the least norm, proved by `dual`; inf where no such f exists.
-    residual : float
-        The largest |f(x_n) - y_n|, in units of y.
-    certified : bool
-        Whether norm and lower_bound agree within the tolerance, and it is proved that some f of a
-        norm that agrees too takes the very values, or that no such f exists; False for a search
-        that was interrupted.
-    dual : ndarray of shape (n,), float64
-        Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1), or
-        norm 1 in the kernel (l2), to rounding; where no f exists, responses 0 but dual . y > 0.
-    """
-
+    #: Of the function that is returned, which misses the values by `residual`; inf where no such f
+    #: exists (status NOT_ATTAINABLE), or where none was found to 1e-7 of the largest |y|. That some
+    #: f takes the very values with this norm is proved where `certified`.
     norm: float
-    lower_bound: float
-    residual: float
+    lower_bound: float  #: Of the least norm, proved by `dual`; inf where no such f exists
+    residual: float  #: The largest |f(x_n) - y_n|, in units of y
+    #: Whether norm and lower_bound agree within the tolerance, and it is proved that some f of a
+    #: norm that agrees too takes the very values, or that no such f exists; False for a search that
+    #: was interrupted
     certified: bool
     status: Status
+    #: (n,): Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1),
+    #: or norm 1 in the kernel (l2), to rounding; where no f exists, responses 0 but dual . y > 0.
     dual: np.ndarray
     seconds: float
 

@@ -43,24 +43,13 @@ class NarrowSolution(ReLUMeasure, MarginSolution):
     """A net of few neurons with a large margin, balanced, as a probability measure; no atoms where
     no such net separates the data.
 
-    Attributes
-    ----------
-    margin : float
-        The least y_n f(x_n) of the measure, recomputed in float64.
-    upper_bound : float
-        Bound of the margin of every net of at most this width: the largest of the bounds that
-        duality gives for each choice of patterns and signs, recomputed in float64; half the
-        smallest |x~| where that is less, or where not all choices were tried. It is 0 only where
-        that is proved in exact arithmetic.
-    dual : ndarray of shape (n,), float64
-        Weights of the samples in the choice whose bound is largest. They prove the bound for that
-        choice only: each choice has weights of its own.
-    programs : int
-        Choices of which the convex problem was solved. The other fields are those of `ReLUMeasure`
-        and `MarginSolution`.
+    `upper_bound` is that of every net of at most this width: the largest of the bounds that duality
+    gives for each choice of patterns and signs, recomputed in float64; half the smallest |x~| where
+    that is less, or where not all choices were tried. It is 0 only where that is proved in exact
+    arithmetic. `dual` is of the choice whose bound is largest, and proves it for that choice only.
     """
 
-    programs: int
+    programs: int  #: Choices of which the convex problem was solved
 
 
 def narrow_max_margin(

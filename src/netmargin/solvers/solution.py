@@ -228,21 +228,14 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
 
     Where it is optimal, the margin is the best q_min / ||theta||^2 of two-layer nets, half the l1
     margin over unit-norm features (Chizat and Bach 2020, Proposition 9). The weights sum to 1.
-
-    Attributes
-    ----------
-    rounds : int
-        Rounds of column generation.
-    local_gap : float
-        Relative gap between the margin and the largest value of a neuron that search found at the
-        best dual weights; it proves nothing.
-    upper_bound_from : str
-        How the upper bound was proved, for instance "54 of 256 samples carry it, 7,012 nodes" of a
-        search tree. The other fields are those of `ReLUMeasure` and `MarginSolution`.
     """
 
-    rounds: int
+    rounds: int  #: Rounds of column generation
+    #: Relative gap between the margin and the largest value of a neuron that search found at the
+    #: best dual weights; it proves nothing
     local_gap: float
+    #: How the upper bound was proved, for instance "54 of 256 samples carry it, 7,012 nodes" of a
+    #: search tree. The other fields are those of `ReLUMeasure` and `MarginSolution`.
     upper_bound_from: str
 
 

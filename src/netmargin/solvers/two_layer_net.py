@@ -18,46 +18,25 @@ from .neurons.activations import Activation
 class TwoLayerFit(RegularizedSolution):
     """A two-layer net f(x) = sum_j outputs_j phi(neurons_j . x~), with how near it is to the best.
 
-    Attributes
-    ----------
-    neurons : ndarray of shape (k, D), float64
-        First-layer weights of length 1; x~ is x, or (x, 1) with a bias, so D = d or d + 1.
-    outputs : ndarray of shape (k, K), float64
-        Output weights; K = 1 for two classes and for one target.
-    bias : bool
-        Whether neurons have a bias.
-    slope, power : float, int
-        The activation phi(t): t^power for t >= 0, (slope t)^power below.
-    loss : str
-        What was minimized, as in `fit_two_layer_net`.
-    classes : ndarray of shape (C,) or None
-        The classes, in the order of the outputs; None for targets.
-    local_bound : float
-        The least objective of any net if the search has missed no neuron; it proves nothing.
-    looked : str
-        How hard was searched for a better neuron.
-    margin : float or None
-        Of classes: the least margin over ||theta||^2 of the net with balanced layers, the
-        `normalized_margin` of `netmargin.measure`; for power 2 over sum_j |outputs_j|.
-    dual : ndarray of shape (n, R), float64
-        Weights of the samples' margins over their R = C rivals, 0 for the own class; R = 1 for two
-        classes, and K for targets.
-    objective, lower_bound, certified, status, seconds
-        As of `RegularizedSolution`; the lower bound is loose, so that few fits are certified.
-    note : str
-        Which samples contradict each other, or what to do where no net keeps the constraints.
+    `dual`, (n, R), are weights of the samples' margins over their R = C rivals, 0 for the own
+    class; R = 1 for two classes, and K for targets. `lower_bound` is loose: few fits are certified.
     """
 
+    #: (k, D): First-layer weights of length 1; x~ is x, or (x, 1) with a bias, so D = d or d + 1
     neurons: np.ndarray
-    outputs: np.ndarray
-    bias: bool
-    slope: float
+    outputs: np.ndarray  #: (k, K): Output weights; K = 1 for two classes and for one target
+    bias: bool  #: Whether neurons have a bias
+    slope: float  #: The activation phi(t) is t^power for t >= 0, (slope t)^power below
     power: int
-    loss: str
-    classes: np.ndarray | None
+    loss: str  #: What was minimized, as in `fit_two_layer_net`
+    classes: np.ndarray | None  #: (C,): In the order of the outputs; None for targets
+    #: The least objective of any net if the search has missed no neuron; it proves nothing
     local_bound: float
-    looked: str
+    looked: str  #: How hard was searched for a better neuron
+    #: Of classes: the least margin over ||theta||^2 of the net with balanced layers, the
+    #: `normalized_margin` of `netmargin.measure`; for power 2 over sum_j |outputs_j|
     margin: float | None
+    #: Which samples contradict each other, or what to do where no net keeps the constraints
     note: str = ""
 
     @property

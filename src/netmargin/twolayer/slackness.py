@@ -27,22 +27,12 @@ class Slackness(Record):
     """Both complementary slackness gaps of a probability measure nu and weights p of the samples.
 
     J'(theta) = sum_n p_n y_n phi(theta, x_n), and q_n = y_n int phi(., x_n) d nu.
-
-    Attributes
-    ----------
-    neurons : float
-        max J' - int J' d nu, 0 if nu lives where J' is largest.
-    samples : float
-        sum_n p_n q_n - min_n q_n, 0 if p lives where q is least.
-    proved : bool
-        Whether the maximum over neurons is proved, and not the best of a search.
-    status : Status
-        FINISHED; TIME_LIMIT or INTERRUPTED where the maximum is not proved for that reason.
     """
 
-    neurons: float
-    samples: float
-    proved: bool
+    neurons: float  #: max J' - int J' d nu, 0 if nu lives where J' is largest
+    samples: float  #: sum_n p_n q_n - min_n q_n, 0 if p lives where q is least
+    proved: bool  #: Whether the maximum over neurons is proved, and not the best of a search
+    #: FINISHED; TIME_LIMIT or INTERRUPTED where the maximum is not proved for that reason
     status: Status
 
     @property

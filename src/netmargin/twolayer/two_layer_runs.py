@@ -19,26 +19,16 @@ whoever uses them multiplies them by inputs and sums them up.
 
 @dataclass(frozen=True)
 class Snapshot(Record):
-    """All R runs at one time.
+    """All R runs at one time."""
 
-    Attributes
-    ----------
-    time : int
-        The number of steps taken.
-    measures : list of ReLUMeasure
-        The nets as probability measures on the sphere, neurons in their order, vanished ones with
-        weight 0; their `decision_function` on a grid draws the classifier.
-    log_masses : ndarray, shape (R,)
-        Natural logs of mean_j |w_j|^2.
-    duals : list of ndarray, each of shape (n,)
-        Weights of the samples with sum 1, for `slackness`: the slopes of the smooth margin,
-        averaged over the steps since the record before (finite steps throw them about; at the
-        start, and with `resample`, as they are then).
-    """
-
-    time: int
+    time: int  #: The number of steps taken
+    #: The nets as probability measures on the sphere, neurons in their order, vanished ones with
+    #: weight 0; their `decision_function` on a grid draws the classifier
     measures: list[ReLUMeasure]
-    log_masses: np.ndarray
+    log_masses: np.ndarray  #: (R,): Natural logs of mean_j |w_j|^2
+    #: (n,): Weights of the samples with sum 1, for `slackness`: the slopes of the smooth margin,
+    #: averaged over the steps since the record before (finite steps throw them about; at the start,
+    #: and with `resample`, as they are then)
     duals: list[np.ndarray]
 
     def positions(self, run: int) -> np.ndarray:
@@ -59,34 +49,17 @@ class Snapshot(Record):
 
 @dataclass(frozen=True)
 class TwoLayerRuns(Record):
-    """Training runs side by side: R runs, K records, the first at the start.
+    """Training runs side by side: R runs, K records, the first at the start."""
 
-    Attributes
-    ----------
-    times : ndarray, shape (K,)
-        Steps taken at each record.
-    margins : ndarray, shape (K, R)
-        The margin over the mass, min_n y_n h(x_n) / (mean_j |w_j|^2), for power 2 without the fixed
-        output weights; at most gamma_1. A run that reached its target keeps its values.
-    log_masses : ndarray, shape (K, R)
-        Natural logs of that mass.
-    snapshots : list of Snapshot
-        The nets at the times asked for, and at the end.
-    steps : ndarray, shape (R,)
-        How many steps each run took.
-    halvings : ndarray, shape (R,)
-        How often the step sizes of each run had to be halved.
-    status : Status
-        FINISHED, or INTERRUPTED after the last record.
-    """
-
-    times: np.ndarray
+    times: np.ndarray  #: (K,): Steps taken at each record
+    #: (K, R): The margin over the mass, min_n y_n h(x_n) / (mean_j |w_j|^2), for power 2 without
+    #: the fixed output weights; at most gamma_1. A run that reached its target keeps its values.
     margins: np.ndarray
-    log_masses: np.ndarray
-    snapshots: list[Snapshot]
-    steps: np.ndarray
-    halvings: np.ndarray
-    status: Status
+    log_masses: np.ndarray  #: (K, R): Natural logs of that mass
+    snapshots: list[Snapshot]  #: The nets at the times asked for, and at the end
+    steps: np.ndarray  #: (R,): How many steps each run took
+    halvings: np.ndarray  #: (R,): How often the step sizes of each run had to be halved
+    status: Status  #: FINISHED, or INTERRUPTED after the last record
 
     @property
     def best(self) -> np.ndarray:
