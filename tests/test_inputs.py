@@ -351,6 +351,21 @@ def test_words_in_a_frame_are_named():
         nm.measure(IMAGE_NET, (frame, [0, 1]))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        pd.Categorical(["red", "blue"]),
+        pd.array(["red", "blue"], dtype="string"),
+        pd.Series(["red", "blue"]),
+        pd.MultiIndex.from_tuples([("red", 1), ("blue", 2)]),
+    ],
+    ids=lambda words: type(words).__name__,
+)
+def test_words_in_what_has_no_name_are_named_as_the_argument(words):
+    with pytest.raises(nm.DataError, match=r"X holds text in 'X'.*pandas.factorize"):
+        nm.measure(IMAGE_NET, (words, [0, 1]))
+
+
 def test_labels_that_are_text_name_the_classes():
     torch.manual_seed(0)
     net, X, y = nn.Linear(4, 3), torch.randn(30, 4), torch.arange(30) % 3

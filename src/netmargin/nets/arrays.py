@@ -77,12 +77,12 @@ def _as_numpy(values: Any, name: str) -> Any:
         require_values(array, name)
     if not hasattr(values, "to_numpy"):
         return array.astype(np.float64)
-    # Frames and series of pandas: columns of mixed types, of its own types and with gaps are
-    # objects to numpy.
+    # What pandas holds in mixed types, in types of its own or with gaps is objects to numpy.
     try:
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        kinds = values.dtypes.items() if values.ndim == 2 else [(values.name, "object")]
+    except (TypeError, ValueError, NotImplementedError):
+        title = getattr(values, "name", None) or name  # its arrays have none, nor have all series
+        kinds = values.dtypes.items() if values.ndim == 2 else [(title, "object")]
         text = [str(c) for c, kind in kinds if str(kind) in ("object", "str", "string", "category")]
         raise DataError(
             f"{name} holds text in {', '.join(map(repr, text[:6]))}. Encode classes as numbers,"
