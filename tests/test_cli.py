@@ -328,7 +328,7 @@ def test_advice_is_given_in_the_words_of_a_shell(own, capsys):
     assert run(f"measure net.pt {OWN} --heldout") == 0
     said = words_of(capsys.readouterr().out)
     assert "not measured: --input-margins" in said
-    assert "netmargin page; others: netmargin compare" in said
+    assert "netmargin page; other nets: netmargin compare" in said
     assert "--full: every margin" in said
     assert "nm." not in said
     assert run(f"robustness net.pt {OWN} --certified-only --quiet") == 0

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -370,6 +371,13 @@ def test_classes_in_which_nets_differ_are_named():
     assert "class dog: a gets 0 of 40 wrong, b 12: more than chance" in str(found)
     assert str(found).count("class ") == 1
     assert found.disagreements().loc[1].tolist() == ["dog", "dog", "cat"]
+    scores = torch.nn.functional.one_hot(y := torch.arange(6).repeat(40), 6).double()
+    worse = torch.where((torch.arange(240) < 60 + 30 * y)[:, None], scores.roll(1, 1), scores)
+    table = nn.Embedding.from_pretrained(scores), nn.Embedding.from_pretrained(worse)
+    nets = {name: nn.Sequential(rows, nn.Flatten()) for name, rows in zip("ab", table, strict=True)}
+    told = str(nm.compare(nets, heldout=(torch.arange(240), y), progress=False))
+    assert re.findall(r"class (\d): a gets 0", told) == ["5", "4", "3"]  # by their differences
+    assert "So do 3 more classes: class_frame()." in told
 
 
 def test_nets_of_tokens_are_compared_by_their_answers_and_behind_a_layer(plane):
@@ -431,6 +439,10 @@ def test_bad_input(plane):
     assert torch.equal(same.reports[0].q, nm.compare(NETS, data, progress=False).reports[0].q)
     with pytest.raises(nm.DataError, match="needs labelled data"):
         nm.compare(NETS)
+    with pytest.raises(nm.DataError, match="heldout= is data as well"):
+        nm.compare(NETS, data, heldout=True)
+    with pytest.raises(nm.ArgumentError, match="page and nm.compare take data"):
+        nm.measure(NETS["good"], data, heldout=data)
     for models in (NETS["good"], {"one": NETS["good"]}, [], "models"):
         with pytest.raises(nm.ArgumentError, match="at least two nets"):
             nm.compare(models, data, progress=False)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.datasets import load_iris
 from torch import nn
 
 import netmargin as nm
@@ -506,7 +507,7 @@ def test_class_names_come_with_a_data_set(tmp_path):
     assert nm.measure(net, whole).class_names == ("crane, bird", "lift (1)", "lift (2)")
 
 
-def test_class_names_come_with_a_net(tmp_path):
+def test_class_names_come_with_a_net_or_a_set_of_scikit_learn(tmp_path):
     torch.manual_seed(0)
     net, data = nn.Sequential(nn.Linear(4, 3)), (torch.randn(30, 4), torch.arange(30) % 3)
     net[0].config = types.SimpleNamespace(id2label={"2": "foxes", "0": "cats", "1": "dogs"})
@@ -520,6 +521,9 @@ def test_class_names_come_with_a_net(tmp_path):
         warnings.simplefilter("error")  # the order of text is that of the outputs, and no guess
         text = (data[0], [names[2 - n] for n in data[1]])
         assert nm.measure(net, text).labels.tolist() == (2 - data[1]).tolist()
+    bunch = load_iris()
+    assert nm.measure(nn.Linear(4, 3), bunch).class_names == tuple(bunch.target_names)
+    assert nm.label_errors(load_iris(as_frame=True)).given.tolist() == bunch.target.tolist()
     net[0].config.id2label = {n: f"LABEL_{n}" for n in range(3)}
     assert nm.measure(net, data).class_names is None
 

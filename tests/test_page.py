@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from sklearn.linear_model import LinearRegression
 from torch import nn
 
 import netmargin as nm
@@ -839,6 +840,7 @@ def refuse(X, y, net, folder):
         "needs labelled data": ((net,), {}),
         "got int": ((3,), {}),
         "got list": (([],), {}),
+        "the scikit-learn estimator LinearRegression. Copy": ((LinearRegression(),), {}),
         "NaN or infinite": ((nn.Sequential(net, Nothing()), (X, y)), {}),
         "certificate is about 400 samples": ((own, (X, y)), {"records": certificate}),
         "more than one History": ((net, (X, y)), {"records": [history, history]}),

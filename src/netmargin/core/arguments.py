@@ -75,11 +75,11 @@ def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: boo
     raise _make_error(name, value, listed, optional, suggest_word(value, choices))
 
 
-def check_flag(name: str, value: Any) -> bool:
+def check_flag(name: str, value: Any, hint: str = "") -> bool:
     """Return True or False; raise ArgumentError for others that Python would take for one."""
     if isinstance(flag := _unwrap(value), bool):
         return flag
-    raise _make_error(name, value, "True or False", optional=False)
+    raise _make_error(name, value, "True or False", False, hint)
 
 
 def check_instance(

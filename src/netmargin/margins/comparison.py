@@ -16,6 +16,9 @@ from .mistakes import doubt_split
 from .quantiles import quantile_names
 from .report import MarginReport
 
+_CLASSES = 3
+"""Classes in which nets differ that a summary names, as that of one net does."""
+
 
 @dataclass(frozen=True)
 class Difference(Record):
@@ -199,7 +202,8 @@ class Comparison(Record):
         """A sentence on the classes in which the errors of two nets differ by more than chance."""
         from scipy.stats import binomtest  # late: scipy.stats takes half a second to load
 
-        said, classes = [], self._labels.unique().tolist()
+        said: list[tuple[int, str]] = []
+        classes = self._labels.unique().tolist()
         for i, j in combinations(range(len(self.names)), 2):
             missed = [self.reports[index].q <= 0 for index in (i, j)]
             for c in classes:
@@ -208,11 +212,14 @@ class Comparison(Record):
                 # McNemar's exact test, at 95% for all classes together (Bonferroni).
                 if sum(only) and binomtest(only[0], sum(only)).pvalue * len(classes) <= 0.05:
                     counts = [int((own & wrong).sum()) for wrong in missed]
-                    said.append(
+                    told = (
                         f"class {self._called.of(c)}: {self.names[i]} gets {counts[0]} of"
                         f" {int(own.sum())} wrong, {self.names[j]} {counts[1]}: more than chance"
                     )
-        return said
+                    said.append((abs(counts[0] - counts[1]), told))
+        said.sort(key=lambda found: -found[0])
+        more = [f"So do {len(said) - _CLASSES} more classes: class_frame()."]
+        return [told for _, told in said[:_CLASSES]] + more * (len(said) > _CLASSES)
 
     def _table(self) -> Table:
         """The verdict, a column for each net, and what is said of the other differences."""

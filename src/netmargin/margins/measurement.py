@@ -119,7 +119,11 @@ def measure(
     """
     model, samples = open_model_and_data(model, data)
     loss = as_loss(loss)
-    heldout = None if heldout is None else check_flag("heldout", heldout)
+    if heldout is not None:
+        hint = (
+            "nm.page and nm.compare take data by this name, here they are nm.measure(model, data)."
+        )
+        heldout = check_flag("heldout", heldout, hint)
     batch_size = check_count("batch_size", batch_size)
     rivals = check_count("rivals", rivals, optional=True)
     check_instance(

@@ -98,8 +98,8 @@ def _advise(report: Any) -> str:
             )
         return "new data: nm.measure(model, heldout, heldout=True)"
     if wrong:
-        given = "heldout=data" if report.heldout else "data"
-        return f"the wrong samples: nm.page(model, {given}); others: nm.compare(models, {given})"
+        data = "heldout=data" if report.heldout else "data"
+        return f"the wrong samples: nm.page(model, {data}); other nets: nm.compare(models, {data})"
     return "how far inputs must move to be misclassified: nm.robustness(model, data)"
 
 

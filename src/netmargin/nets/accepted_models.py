@@ -28,7 +28,7 @@ def check_model(model: Any) -> nn.Module:
     """The module that the caller gave, freed of `DataParallel` and its kin. Raises ModelError."""
     model = unwrap(model)
     if not isinstance(model, nn.Module):
-        raise ModelError(f"The model must be a torch.nn.Module; {_describe_other_thing(model)}")
+        raise ModelError(f"The model must be a torch.nn.Module; {describe_other_thing(model)}")
     for name, module in model.named_modules():
         if reason := _why_no_module(module, f"its module {name!r}" if name else "the model"):
             raise ModelError(reason)
@@ -112,7 +112,7 @@ def _why_no_module(module: nn.Module, where: str) -> str:
     return ""
 
 
-def _describe_other_thing(given: Any) -> str:
+def describe_other_thing(given: Any) -> str:
     """A sentence that names what was given in place of a module, and what to do instead."""
     kind = type(given).__name__
     if isinstance(given, type):

@@ -102,6 +102,8 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
 def why_no_data(data: Any) -> str:
     """A sentence on why something iterable is no data set, or ''."""
     kind = type(data).__name__
+    if isinstance(data, bool):
+        return "Where data are taken, heldout= is data as well, and no flag: heldout=(X, y)."
     if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
         return f"The data are a model ({kind}): the model comes first and the data second."
     if isinstance(data, (str, bytes, Path)):

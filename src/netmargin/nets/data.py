@@ -95,13 +95,15 @@ def takes_data(function: Function) -> Function:
         except TypeError:  # which the call itself explains
             return given, named
         sets = [name for name in ("data", "heldout", "x") if name in bound.arguments]
-        before, given_names = [bound.arguments[s] for s in sets], bound.arguments.get("class_names")
+        before = [_open_bunch(bound.arguments[name]) for name in sets]
+        given_names = bound.arguments.get("class_names")
         for data in before:
             require_paired_rows(data)
         named_too = "class_names" in signature.parameters
         if given_names is None and named_too:
             nets = [bound.arguments[name] for name in _NETS & bound.arguments.keys()]
-            found = [*map(find_class_names, before), *map(find_output_names, nets)]
+            brought = (bound.arguments[name] for name in sets)
+            found = [*map(find_class_names, brought), *map(find_output_names, nets)]
             given_names = next(filter(None, found), None)
         after, names = encode_text_labels(before, given_names)
         if any(new is not old for new, old in zip(after, before, strict=True)):
@@ -129,6 +131,12 @@ def takes_data(function: Function) -> Function:
         return places.args, places.kwargs
 
     return cast(Function, checked)
+
+
+def _open_bunch(data: Any) -> Any:
+    """The pair (X, y) of a data set of scikit-learn, a dict that holds its description, too."""
+    known = isinstance(data, Mapping) and {"data", "target", "DESCR"} <= data.keys()
+    return (data["data"], data["target"]) if known else data
 
 
 def _first_labels(data: Any) -> Tensor | None:

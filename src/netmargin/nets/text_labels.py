@@ -51,14 +51,15 @@ def encode_text_labels(
 
 def find_class_names(data: Any) -> FoundNames | None:
     """The names of classes that a data set brings, also behind loaders and subsets: `classes`, as
-    torchvision has them, or the features of Hugging Face.
+    torchvision has them, the features of Hugging Face, or the target_names of scikit-learn.
     """
     while data is not None:
         features = getattr(data, "features", None)
         if isinstance(features, Mapping) and (key := find_label(features)):
             names = getattr(features[key], "names", None)
         else:
-            names = getattr(data, "classes", None)
+            names = getattr(data, "classes", getattr(data, "target_names", None))
+        names = names.tolist() if isinstance(names, np.ndarray) else names
         if isinstance(names, (list, tuple)) and len(names) > 1:
             return FoundNames.of(names)
         data = getattr(data, "dataset", None)

@@ -12,6 +12,7 @@ from ..errors import ArgumentError
 from ..kkt import KKTCertificate
 from ..label_errors import LabelErrors
 from ..margins import Comparison
+from ..nets.accepted_models import describe_other_thing
 from ..radii import RobustnessReport
 from ..training import History
 from .runs import RunFolder, read_run
@@ -100,7 +101,7 @@ def read_given(subject: Any, records: Any) -> Given:
                 raise
             raise ArgumentError(
                 "A page is made of a model, several by name or in a list, the folder of a run, or"
-                f" {_RECORDS}; got {type(subject).__name__}"
+                f" {_RECORDS}; {describe_other_thing(subject)}"
             ) from None
     if not _is_list(records):  # one alone need not be put into a list
         records = [] if records is None else [records]
