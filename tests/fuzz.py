@@ -204,7 +204,7 @@ def measuring() -> list[EntryPoint]:
     """What measures models and data."""
     given, quiet = {"model": NET, "data": DATA}, {"progress": False}
     few = {"batch_size": 3}
-    pair, steps = {"models": [NET, NET], "data": DATA}, {"carlini_wagner_steps": 2}
+    pair = {"models": [NET, NET], "data": DATA}
     return [
         entry("analyse", model=NET, x=X),
         entry("measure", "loss homogeneity input_margins", **given, **few),
@@ -212,7 +212,7 @@ def measuring() -> list[EntryPoint]:
         entry("compare", "heldout loss input_margins", **pair, **few, **quiet),
         entry("certify", "norm loss radius tol seed", **given, max_constraints=20),
         entry("tangent_svm", "norm", **given, max_constraints=20),
-        entry("robustness", "box", **given, **few, **quiet, **steps, attacks=()),
+        entry("robustness", "box", **given, **few, **quiet, attacks=False),
         entry("label_errors", "model seed", data=DATA),
         entry("kernels.arc_cosine", "X2 bias", X=X),
         entry("kernels.ntk", "X2 r_w r_u", X=X, bias=False),
@@ -246,7 +246,7 @@ def datasets_and_models() -> list[EntryPoint]:
 def drawing() -> list[EntryPoint]:
     """Figures, the ledger and the papers."""
     folder, drawn, fig2a = {"folder": FOLDER}, {"X": X, "y": Y}, {"id": "chizat-bach/fig2a"}
-    robust = nm.robustness(NET, DATA, attacks=(), progress=False)
+    robust = nm.robustness(NET, DATA, attacks=False, progress=False)
     several = nm.compare([NET, NET], DATA, progress=False)
     odd_optimum = {"optimum": ("-1", "0", "-2.5"), "folder": ("a path",)}
     odd_claims = {"ids": ("None",), "trials": ("None",), "watch": ("a class", *NETS)}

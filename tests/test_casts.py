@@ -103,10 +103,12 @@ def test_every_function_takes_nets_that_cast(form, function):
 def test_radii_read_a_chain_through_its_casts():
     lower = []
     for form in ("float", "scores"):
-        found = nm.robustness(Cast(FORMS[form]), (X[:1], labels()[:1]), attacks=(), progress=False)
+        found = nm.robustness(
+            Cast(FORMS[form]), (X[:1], labels()[:1]), attacks=False, progress=False
+        )
         assert not found.no_chain
         lower.append(found.lower.item())
-    plain = nm.robustness(Cast(), (X[:1], labels()[:1]), attacks=(), progress=False)
+    plain = nm.robustness(Cast(), (X[:1], labels()[:1]), attacks=False, progress=False)
     np.testing.assert_allclose(lower, plain.lower.item(), rtol=1e-9)
 
 

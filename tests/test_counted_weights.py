@@ -244,7 +244,7 @@ def test_where_all_is_frozen_there_is_nothing_to_differentiate():
         with pytest.raises(nm.ModelError, match="No parameter of the model requires a gradient"):
             function(net, (X, answers(net)))
     report = nm.robustness(
-        net, (X[:1], answers(net)[:1]), effort="quick", attacks=(), progress=False
+        net, (X[:1], answers(net)[:1]), effort="quick", attacks=False, progress=False
     )
     assert report.lower > 0
 

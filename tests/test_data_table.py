@@ -142,7 +142,7 @@ FUNCTIONS = {
     ],
     "input_margins": lambda data, folder: [nm.input_margins(NET, data, progress=False).distances],
     "robustness": lambda data, folder: [
-        nm.robustness(NET, data, attacks=(), effort="quick", progress=False).lower
+        nm.robustness(NET, data, attacks=False, effort="quick", progress=False).lower
     ],
     "certify": lambda data, folder: [nm.certify(NET, data).relative_epsilon],
     "label_errors": lambda data, folder: [nm.label_errors(data).scores],

@@ -68,7 +68,7 @@ ENTRIES = {
         net, data, iterations=2, progress=False
     ).report.q.tolist(),
     "robustness": lambda net, data: nm.robustness(
-        net, data, attacks=(), progress=False
+        net, data, attacks=False, progress=False
     ).lower.tolist(),
     "empirical_ntk": lambda net, data: nm.kernels.empirical_ntk(net, data[0]).tolist(),
 }

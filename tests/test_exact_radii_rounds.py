@@ -130,7 +130,7 @@ def test_radii_close_without_an_attack_in_any_unit_of_the_inputs(widths, scale):
     X = scale * torch.randn(2, widths[0], dtype=torch.float64)
     scores = net(X)
     y = scores.argmax(1) if widths[-1] > 1 else scores[:, 0].sign()
-    report = nm.robustness(net, (X, y), attacks=(), effort="exact", progress=False)
+    report = nm.robustness(net, (X, y), attacks=False, effort="exact", progress=False)
     assert report.closed.all()
     assert (report.upper < 1e3 * scale).all()
 

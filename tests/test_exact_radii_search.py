@@ -46,7 +46,7 @@ class Valley(nn.Module):
         return torch.abs(self.inner(x)) - 1.0
 
 
-@pytest.mark.parametrize("attacks", [(), ("walk",)])
+@pytest.mark.parametrize("attacks", [False, True])
 def test_two_planes(attacks):
     X = torch.tensor([[1, 0, 1], [0.1, 0, 0.1], [0, 0, -3]], dtype=torch.float64)
     report = radii(Valley(), X, torch.tensor([1, -1, 1]), attacks=attacks, tol=1e-6)
@@ -83,7 +83,7 @@ def test_units_of_very_different_scale_move_no_radius():
         scaled[0].bias *= sizes
         scaled[2].weight /= sizes
     X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1)).double()
-    own, other = (radii(which, X, label(net, X), attacks=()) for which in (net, scaled))
+    own, other = (radii(which, X, label(net, X), attacks=False) for which in (net, scaled))
     assert own.closed.all()
     assert other.closed.all()
     # Each bracket holds the same radii, up to the rounding of the weights.
@@ -101,13 +101,13 @@ def test_float32_inputs_at_and_beside_ties():
     X = torch.tensor([[0.1], [0.25]], dtype=torch.float32)
     truth = X.double()[:, 0].numpy() - 0.1
     for sign in (1, -1):
-        report = radii(net, X, torch.full((2,), sign), attacks=())
+        report = radii(net, X, torch.full((2,), sign), attacks=False)
         assert (report.lower <= np.maximum(sign * truth, 0.0) * (1 + 1e-12)).all()
         assert (report.upper >= np.maximum(sign * truth, 0.0) * (1 - 1e-12)).all()
         assert report.closed.all()
     with torch.no_grad():
         net[0].bias.copy_(torch.tensor([-0.25, 0.25]))
-    report = radii(net, X, torch.tensor([-1, 1]), attacks=())
+    report = radii(net, X, torch.tensor([-1, 1]), attacks=False)
     assert report.lower[1] == report.upper[1] == 0  # the second is a tie itself
     assert report.certified_by[1] == "misclassified"
     assert report.closed.all()
@@ -155,7 +155,7 @@ class Slope(nn.Module):
 @pytest.mark.parametrize("effort", ["standard", "exact"])
 def test_linear_nets_with_an_own_forward_are_searched(effort):
     X = torch.tensor([[1, 0], [0, -2]], dtype=torch.float64)
-    report = radii(Slope(), X, torch.tensor([1, -1]), attacks=(), effort=effort, tol=1e-6)
+    report = radii(Slope(), X, torch.tensor([1, -1]), attacks=False, effort=effort, tol=1e-6)
     np.testing.assert_allclose(report.lower, [0.6, 1.6], rtol=2e-6)
     np.testing.assert_allclose(report.upper, [0.6, 1.6], rtol=1e-9)
     assert report.closed.all()
@@ -195,8 +195,8 @@ def test_misclassified_samples_and_rivals_that_cannot_win_say_so():
 def test_no_time_leaves_the_quick_certificate():
     net = make_net(4, 30, 30, 3)
     X = torch.randn(5, 4, generator=torch.Generator().manual_seed(2)).double()
-    quick = radii(net, X, label(net, X), effort="quick", attacks=())
-    report = radii(net, X, label(net, X), time_limit=0, attacks=())
+    quick = radii(net, X, label(net, X), effort="quick", attacks=False)
+    report = radii(net, X, label(net, X), time_limit=0, attacks=False)
     assert report.status is nm.Status.TIME_LIMIT
     assert (report.lower == quick.lower).all()
     assert not report.closed.any()
@@ -209,7 +209,7 @@ def test_the_summary_says_what_left_samples_open():
     X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1)).double()
 
     def said(net, X, y, **options):
-        report = radii(net, X, y, attacks=(), **options)
+        report = radii(net, X, y, attacks=False, **options)
         assert not report.closed.all()
         return words_of(report.summary())
 
@@ -258,7 +258,7 @@ def test_bad_arguments(options):
 
 def test_a_net_without_a_rule_says_why():
     net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
-    report = radii(net, torch.randn(4, 2), torch.tensor([0, 1, 0, 1]), attacks=())
+    report = radii(net, torch.randn(4, 2), torch.tensor([0, 1, 0, 1]), attacks=False)
     assert "Tanh" in report.no_chain
     assert "Tanh" in report.summary()
     assert not report.no_lower
@@ -266,7 +266,7 @@ def test_a_net_without_a_rule_says_why():
 
 def test_large_nets_are_bounded_by_default_only_when_asked_for():
     net, X = make_net(2, 1001, 2), torch.ones(1, 2).double()
-    options = {"y": label(net, X), "attacks": (), "time_limit": 0}
+    options = {"y": label(net, X), "attacks": False, "time_limit": 0}
     report = radii(net, X, effort="standard", **options)
     assert "1,001 hidden units" in report.no_chain
     assert 'effort="exact"' in report.summary()

@@ -154,7 +154,7 @@ def heads(call, net: nn.Module, data, **options) -> tuple[str, str]:
 
 REFUSING = {
     "certify": lambda net, data: nm.certify(net, data, progress=False),
-    "robustness": lambda net, data: nm.robustness(net, data, attacks=(), progress=False),
+    "robustness": lambda net, data: nm.robustness(net, data, attacks=False, progress=False),
     "tangent_svm": nm.tangent_svm,
     "empirical_ntk": lambda net, data: nm.kernels.empirical_ntk(net, data[0]),
 }

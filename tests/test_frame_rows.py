@@ -18,7 +18,7 @@ NET = torch.nn.Linear(4, 2)
 CALLS = {
     "measure": lambda data: nm.measure(NET, data).q,
     "label_errors": lambda data: nm.label_errors(data).scores,
-    "robustness": lambda data: nm.robustness(NET, data, attacks=(), progress=False).lower,
+    "robustness": lambda data: nm.robustness(NET, data, attacks=False, progress=False).lower,
     "compare": lambda data: nm.compare([NET, NET], heldout=data, progress=False).reports[0].q,
 }
 

@@ -49,7 +49,7 @@ FUNCTIONS = {
         nm.gradient_flow(net, (x, y), time=0.01, progress=False).column("normalized_margin")
     ],
     "robustness": lambda net, x, y: [
-        nm.robustness(net, (x[:6], y[:6]), attacks=(), progress=False).lower
+        nm.robustness(net, (x[:6], y[:6]), attacks=False, progress=False).lower
     ],
     "empirical_ntk": lambda net, x, y: [nm.kernels.empirical_ntk(net, x)],
 }

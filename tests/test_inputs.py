@@ -222,7 +222,7 @@ CALLS = {
         lambda: copy.deepcopy(model), data, lambdas=[1e-2], starts=1, iterations=5, progress=False
     ).rows[-1]["normalized_margin"],
     "empirical_ntk": lambda model, data: nm.kernels.empirical_ntk(model, inputs_of(data)),
-    "robustness": lambda model, data: nm.robustness(model, data, attacks=(), progress=False).q,
+    "robustness": lambda model, data: nm.robustness(model, data, attacks=False, progress=False).q,
 }
 WHOLE = ("analyse", "check", "empirical_ntk")
 """Functions that take inputs without labels."""
@@ -418,7 +418,7 @@ def test_text_is_read_alike_by_every_function():
         "measure": lambda data: nm.measure(net, data).q,
         "input_margins": lambda data: nm.input_margins(net, data, progress=False).distances,
         "certify": lambda data: nm.certify(net, data).relative_epsilon,
-        "robustness": lambda data: nm.robustness(net, data, attacks=(), progress=False).lower,
+        "robustness": lambda data: nm.robustness(net, data, attacks=False, progress=False).lower,
         "Watch": lambda data: [nm.Watch(net, data).history.rows[0]["q_min"]],
         "train": lambda data: [
             nm.train(

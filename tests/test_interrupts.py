@@ -278,7 +278,9 @@ ENTRIES = {
         loss_of_rows(),
     ),
     "robustness": Entry(
-        on_model(lambda net: nm.robustness(net, (X, Y), attacks=(), batch_size=2, **QUIET), linear),
+        on_model(
+            lambda net: nm.robustness(net, (X, Y), attacks=False, batch_size=2, **QUIET), linear
+        ),
         ("radii.batch_radii:certified_radii",),
         radii_hold,
     ),

@@ -44,7 +44,7 @@ ENTRIES = {
     "measure": (200, nm.measure, {}),
     "train": (100, nm.train, {"until": nm.Epochs(1), "progress": False}),
     "input_margins": (100, nm.input_margins, {"progress": False}),
-    "robustness": (100, nm.robustness, {"progress": False, "effort": "quick", "attacks": ()}),
+    "robustness": (100, nm.robustness, {"progress": False, "effort": "quick", "attacks": False}),
     "certify": (64, nm.certify, {}),
 }
 

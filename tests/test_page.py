@@ -255,9 +255,7 @@ def test_examined_samples_are_spread_over_all_and_say_what_they_say_of_the_rest(
     rows = spread_by_distance(d, 20)
     ranks = np.argsort(np.argsort(d.numpy(), kind="stable"))[rows.numpy()]
     assert sorted(ranks // 10) == list(range(20))  # one from each of twenty groups of ten
-    radii = nm.robustness(
-        net, (X[rows], y[rows]), box=(0, 1), effort="quick", attacks=("deepfool",), progress=False
-    )
+    radii = nm.robustness(net, (X[rows], y[rows]), box=(0, 1), effort="quick", progress=False)
     change = make_page(facts_of(net, data, (X, y), records=radii)).change
     assert change.data == "20 of the 200 held-out images"
     points = 98 * math.sqrt(180 / (20 * 199))
@@ -912,7 +910,7 @@ def test_radii_without_proof_or_attack_never_show_a_radius_of_zero():
     assert "Proved" not in {tag.certainty for tag in page.change.tags}
     assert "lower" not in page.splits[0].columns
     assert not any("Radius" in tile.title for tile in page.overview.tiles)
-    alone = dataclasses.replace(radii, attacks=(), upper=np.where(radii.q > 0, np.inf, 0.0))
+    alone = dataclasses.replace(radii, attacks=False, upper=np.where(radii.q > 0, np.inf, 0.0))
     page = make_page(facts_of(digits_net()[0], data, heldout, records=[alone]))
     assert "open" in page.change.takeaway
     assert "upper" not in page.splits[0].columns
@@ -1023,13 +1021,15 @@ def test_samples_that_are_equal_are_found_on_the_page():
 
     def link(rows):
         rows = torch.tensor(rows)
-        radii = nm.robustness(net, (X[rows], y[rows]), effort="quick", attacks=(), progress=False)
+        radii = nm.robustness(
+            net, (X[rows], y[rows]), effort="quick", attacks=False, progress=False
+        )
         (linked,) = facts_of(net, (X, y), records=radii).radii
         return linked.split, None if linked.rows is None else linked.rows.tolist()
 
     assert link([5, 30, 11]) == ("training", [5, 30, 11])
     assert link([2, 30, 2]) == ("training", [2, 30, 2])
-    near = nm.robustness(net, (X[:2], y[:2]), effort="quick", attacks=(), progress=False)
+    near = nm.robustness(net, (X[:2], y[:2]), effort="quick", attacks=False, progress=False)
     near = dataclasses.replace(near, q=near.q[0] * np.array([1, 1 + 1e-6]))
     (linked,) = facts_of(net, (X, y), records=near).radii
     assert linked.split == ""

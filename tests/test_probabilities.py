@@ -101,7 +101,7 @@ CALLS_OF_ONE = {
         1
     ],
     "input_margins": partial(nm.input_margins, progress=False),
-    "robustness": partial(nm.robustness, effort="quick", attacks=(), progress=False),
+    "robustness": partial(nm.robustness, effort="quick", attacks=False, progress=False),
 }
 
 
@@ -262,7 +262,7 @@ def test_every_summary_warns(nets):
     with pytest.warns(UserWarning, match="These scores are probabilities"):
         distances = nm.input_margins(model, SIXTEEN, progress=False)
     with pytest.warns(UserWarning, match="These scores are probabilities"):
-        radii = nm.robustness(model, SIXTEEN, effort="quick", attacks=(), progress=False)
+        radii = nm.robustness(model, SIXTEEN, effort="quick", attacks=False, progress=False)
     with pytest.warns(UserWarning, match="These scores are probabilities"):
         watch = nm.Watch(model, SIXTEEN)
     with pytest.warns(UserWarning, match="These scores are probabilities"):

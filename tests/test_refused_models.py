@@ -28,7 +28,7 @@ CALLS = {
     "certify": nm.certify,
     "tangent_svm": nm.tangent_svm,
     "robustness": lambda model, data: nm.robustness(
-        model, data, effort="quick", attacks=(), progress=False
+        model, data, effort="quick", attacks=False, progress=False
     ),
     "empirical_ntk": lambda model, data: nm.kernels.empirical_ntk(model, data[0]),
 }

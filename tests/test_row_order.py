@@ -49,9 +49,7 @@ BRIEF = {"temperatures": (0.1,), "iterations": 2, "progress": False}
 NUMBERED = {
     "measure": lambda data: nm.measure(net(), data).q,
     "input_margins": lambda data: nm.input_margins(net(), data, progress=False).distances,
-    "robustness": lambda data: (
-        nm.robustness(net(), data, attacks=[], carlini_wagner_steps=1, progress=False).lower
-    ),
+    "robustness": lambda data: nm.robustness(net(), data, attacks=False, progress=False).lower,
     "label_errors": lambda data: nm.label_errors(data).scores,
     "compare": lambda data: nm.compare([net(), net()], data, progress=False).reports[1].q,
     "maximize_margin": lambda data: [nm.maximize_margin(net(), data, **BRIEF).rows[-1]["q_min"]],

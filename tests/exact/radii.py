@@ -33,7 +33,7 @@ def draw(rng: np.random.Generator) -> dict:
         y = [value.index(max(value)) for value in scores]
     if rng.random() < 0.1:
         y[0] = -y[0] if outputs == 1 else (y[0] + 1) % outputs
-    attacks = ("walk",) if rng.random() < 0.2 else ()
+    attacks = bool(rng.random() < 0.2)
     effort = str(rng.choice(["quick", "standard", "exact"], p=[0.2, 0.4, 0.4]))
     return {"net": net, "X": X, "y": y, "effort": effort, "attacks": attacks}
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from ..core.files import make_folder, write_atomically
 from ..errors import ArgumentError
-from ..radii.attacks import ATTACKS, OWN
 from ..radii.chain_radii import EFFORTS
 from ..result import Status
 from . import inputs
@@ -20,20 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: saved nets, data, and what to run."""
     several = "files with state dicts or checkpoints, such as one net at several times"
     inputs.add_saved_net(parser, nargs="+", help=several)
-    parser.add_argument(
-        "--attacks",
-        nargs="+",
-        choices=ATTACKS,
-        default=(OWN,),
-        help=f"which to run (default: {OWN}, our own; the others need foolbox)",
-    )
     box = "values that inputs may take, such as 0 1 for images (default: all)"
     limit = "for the search of certificates of each file (default: none)"
     inputs.add_options(
         parser,
         ("--box LOW HIGH", float, box),
         ("--certified-only", bool, "no attacks"),
-        ("--carlini-wagner-steps N", inputs.positive(int), "of this attack", 300),
         ("--effort", EFFORTS, "which certificates to try", "standard"),
         ("--tol", inputs.positive(float), "share of a radius that may be left open", 1e-3),
         ("--time-limit SECONDS", inputs.positive(float), limit),
@@ -65,8 +56,7 @@ def run(options: argparse.Namespace) -> None:
             model,
             data,
             box=options.box,
-            attacks=() if options.certified_only else options.attacks,
-            carlini_wagner_steps=options.carlini_wagner_steps,
+            attacks=not options.certified_only,
             effort=options.effort,
             tol=options.tol,
             time_limit=options.time_limit,

@@ -109,20 +109,6 @@ def check_numbers(
     return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
 
 
-def check_words(name: str, values: Any, choices: Iterable[str]) -> tuple[str, ...]:
-    """Return some of the given words, each once; one word need not be put into a list."""
-    choices = list(choices)
-    if isinstance(values, str):
-        return (check_choice(name, values, choices),)
-    try:
-        words = list(values)
-    except TypeError:  # also of arrays and tensors that are one number
-        form = f"a list of some of {', '.join(choices)}"
-        raise _make_error(name, values, form, optional=False) from None
-    known = (check_choice(f"{name}[{index}]", word, choices) for index, word in enumerate(words))
-    return tuple(dict.fromkeys(known))
-
-
 def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
     """Return the name of a file or folder as a Path; nothing is looked up on the disk."""
     if optional and value is None:

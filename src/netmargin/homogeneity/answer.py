@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..core.arguments import check_flag, check_seed
+from ..core.arguments import check_seed
 from ..core.records import Row, Table, values_of
 from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
@@ -13,7 +13,7 @@ from ..nets.data import Choice, takes_data
 from .blockers import group_blockers
 from .degree import Degree, Epsilon
 from .measurements import check_claim
-from .scaling_check import ScalingCheck, range_sentence
+from .scaling_check import ScalingCheck
 from .sentences import (
     Exponent,
     describe_fixed_statistics,
@@ -71,8 +71,6 @@ class Homogeneity(Record):
     #: samples that see each other in evaluation mode
     warning: str = field(default="", repr=False)
     _bias_free: "Homogeneity | None" = field(default=None, repr=False, compare=False)
-    _checked: list[ScalingCheck] = field(default_factory=list, repr=False, compare=False)
-    """The last result of `check` with `range=True`, which `summary` prints."""
 
     _shown = ("kind", "order", "deviation", "groups", "blockers", "ignored", "evidence")
 
@@ -119,7 +117,6 @@ class Homogeneity(Record):
         model: "nn.Module",
         data: Any,
         *,
-        range: bool = False,
         seed: int = 1,
         scores: Choice | None = None,
     ) -> ScalingCheck:
@@ -131,10 +128,6 @@ class Homogeneity(Record):
             The net that was analysed, in the same mode.
         data : array_like, pair (X, y), or iterable of (x, y) batches
             Inputs as for `analyse`; a few samples are used.
-        range : bool, default False
-            Also find the factors from 1e-3 to 1e3 at which the net as it is misses the claim by
-            less than 1%. This takes about thirty forward passes more. The factors found are printed
-            by `summary` from then on.
         seed : int, default 1
             Seed of the generic point near the parameters, and of the independent factors.
         scores : str, int, tuple, function or None, default None
@@ -143,16 +136,12 @@ class Homogeneity(Record):
         Raises NotHomogeneousError where there is no exponent to check, and ArgumentError for a
         model with other parameters.
         """
-        check_flag("range", range)
         check_seed(seed)
         if self.order is None:
             raise NotHomogeneousError(f"There is no exponent to check: the net is {self.kind}")
         model = check_model(model)
         self.require_parameters_of(model)
-        found = check_claim(self, model, data, range=range, seed=seed)
-        if range:  # a frozen record keeps it in a list
-            self._checked[:] = [found]
-        return found
+        return check_claim(self, model, data, seed=seed)
 
     def require_parameters_of(self, model: "nn.Module") -> None:
         """Raise ArgumentError where a model lacks a parameter of the net that was analysed."""
@@ -212,10 +201,8 @@ class Homogeneity(Record):
         """How well the exponents hold, and what they neglect, in lines of text."""
         if self.deviation is None or self.order is None:
             return []
-        kept = self._checked[-1].range if self._checked else None
-        where = f"; {range_sentence(*kept)}" if kept else ""
         lines = [
-            f"up to {self.cause}: {self.deviation:.1g}{where} (largest relative miss,"
+            f"up to {self.cause}: {self.deviation:.1g} (largest relative miss,"
             f" {self.samples} samples{', with the ignored biases at 0' * bool(self.ignored)})"
         ]
         neglected = [*(f"the epsilon {epsilon}" for epsilon in self.epsilons), *self.casts]

@@ -1,4 +1,4 @@
-"""Scalings of groups of parameters: their factors, and how far from 1 an answer holds."""
+"""Scalings of groups of parameters, and their factors."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,8 @@ from typing import Any
 import torch
 
 from .scaling import FACTORS, ScalingProbe, draw_noise
-from .scaling_check import FARTHEST, LARGEST_MISS
 from .vocabulary import Kind
 
-_STEPS_PER_DECADE = 4
-"""Factors per decade at which the range of an answer is looked for, before each end is bisected to
-a few per cent: epsilons take effect over a decade or so, and each factor is a forward pass.
-"""
-_BISECTIONS = 4
-"""Each end of the range is known to a factor of 10^(1 / 4 / 2^4) = 1.04 then; it is printed with
-two digits.
-"""
 _LARGEST_POWER = 60.0
 """Drawn factors change the outputs by at most so many decades: squares of intermediate values still
 fit in float64 (1e308) then.
@@ -66,32 +57,6 @@ def draw_factors(answer: Claim, decades: float, stream: tuple[int, int]) -> Scal
     exponents = draw_noise((len(answer.groups),), generator)
     logs = zip(answer.groups, exponents.tolist(), strict=True)
     return scale_groups(answer, {name: 10 ** (decades * u) for name, u in logs})
-
-
-def find_range(answer: Claim, probe: ScalingProbe) -> tuple[float, float]:
-    """Find the nearest factors of all groups, below and above 1, at which a net misses by 1%."""
-
-    def holds(log: float) -> bool:
-        return (
-            probe.miss(*scale_groups(answer, dict.fromkeys(answer.groups, 10**log))) < LARGEST_MISS
-        )
-
-    def end(sign: int, farthest: float) -> float:
-        inside = 0.0
-        while inside < farthest:
-            outside = min(inside + 1 / _STEPS_PER_DECADE, farthest)
-            if not holds(sign * outside):
-                for _ in range(_BISECTIONS):
-                    middle = (inside + outside) / 2
-                    inside, outside = (
-                        (middle, outside) if holds(sign * middle) else (inside, middle)
-                    )
-                break
-            inside = outside
-        return 10 ** (sign * inside)
-
-    low, high = (abs(math.log10(c)) for c in FARTHEST)
-    return end(-1, low), end(1, high)
 
 
 def read_groups(

@@ -17,7 +17,6 @@ from .group_scalings import (
     compose,
     draw_factors,
     draw_near,
-    find_range,
     scale_quasi,
 )
 from .samples import count_samples, find_inputs, take_samples
@@ -133,9 +132,7 @@ class Measurements:
         return ScalingProbe(self.model, x, **about | kwargs)
 
 
-def check_claim(
-    answer: Claim, model: nn.Module, data: object, *, range: bool, seed: int
-) -> ScalingCheck:
+def check_claim(answer: Claim, model: nn.Module, data: object, *, seed: int) -> ScalingCheck:
     """Measure how well the exponents of an answer hold, as `Homogeneity.check` says."""
     model, x = find_inputs(model, data)
     few, kept = take_samples(model, x, 2), {n: b.clone() for n, b in model.named_buffers()}
@@ -145,5 +142,4 @@ def check_claim(
     measured.measure_as_it_is_on(answer.samples)
     exact = measured.measure_exact(answer)
     deviation = measured.measure_deviation(answer, exact)
-    found = find_range(answer, measured.probe_as_it_is(answer)) if range else None
-    return ScalingCheck(deviation, exact, measured.count_samples_of(answer), found, answer.cause)
+    return ScalingCheck(deviation, exact, measured.count_samples_of(answer), answer.cause)

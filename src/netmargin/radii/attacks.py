@@ -1,17 +1,14 @@
-"""The nearest misclassified inputs that attacks find, each validated in float64."""
+"""The nearest misclassified inputs that our attack finds, each validated in float64."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import MissingLibraryError
 from ..nets.model import scores
 from .boundary import (
     Attacked,
     compute_margin,
-    compute_margin_and_slope,
     judge_points,
     measure_distance,
     one_each,
@@ -22,18 +19,10 @@ from .flips import BoundedScores
 from .input_box import InputBox, choose_bounds
 from .walks import walk_to_boundary
 
-OWN = "walk"
-"""The name of our own attack, which runs unless others are asked for."""
-FOOLBOX = ("deepfool", "ddn", "carlini-wagner")
-"""The names of the attacks of foolbox, for comparison."""
-ATTACKS = (OWN, *FOOLBOX)
-"""The names of all attacks."""
-SEARCH = "random search"
-"""The name under which points of the random search are reported."""
+ATTACKS = ("walk", "random search")
+"""The names under which points of the walk and of the random search are reported."""
 _SCALED_MEDIAN_MARGIN = 10.0
-"""Median margin of the scores that attacks see. At 1 the gradient of the cross-entropy is not yet
-that of the nearest class, and DDN finds radii 5% larger on digits.
-"""
+"""Median margin of the scores that are attacked, so that a slope is neither tiny nor huge."""
 _RANDOM_POINTS = 2048
 """Random points per sample and round, divided by the dimension: a ball of many dimensions cannot be
 searched, ...
@@ -70,8 +59,7 @@ class Found(NamedTuple):
 
     distances: Tensor  # (N,), infinite where there is none
     points: Tensor  # (N, ...), NaN where there is none
-    # (N,): the index of the attack, len(attacks) for the random search, -1 for none
-    found_by: Tensor
+    found_by: Tensor  # (N,): the index in ATTACKS, -1 for none
 
 
 def nearest_misclassified(
@@ -79,68 +67,29 @@ def nearest_misclassified(
     x: Tensor,
     y: Tensor,
     *,
-    attacks: Sequence[str],
     box: InputBox,
     scale: float,
-    steps: int,
     chain: Chain | None,
     judge: BoundedScores | None = None,
 ) -> Found:
-    """Find the nearest misclassified points that attacks and a random search can find.
+    """Find the nearest misclassified points that walks and a random search can find.
 
     Each is judged by the net: it is misclassified, or a tie, and in the box; with a judge in exact
     arithmetic too. The samples x, (N, ...), are classified correctly; y are signs for a net with
-    one output, or class indices. Scores are divided by `scale`, the median margin: attacks are made
-    for scores of order 1. steps : those of Carlini-Wagner in each binary search step.
+    one output, or class indices. Scores are divided by `scale`, the median margin.
     """
     # From here on scores are of order 1: no square of a slope underflows.
     net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN, judge).eval()
     samples = Attacked(net, x, (y > 0).long() if y.is_floating_point() else y, box)
     bounds = choose_bounds(x) if box is None else box
     widest = (bounds[1] - bounds[0]) * x[0].numel() ** 0.5
-    best, nearest = x.new_full((len(x),), torch.inf), torch.full_like(x, torch.nan)
-    found_by = torch.full((len(x),), -1, device=x.device)
-    for index, name in enumerate([*attacks, SEARCH]):
-        if name == OWN:
-            points = walk_to_boundary(samples, widest, chain)
-            distance, points = judge_points(samples, points)
-        elif name == SEARCH:
-            distance, points = _search_ball(samples, best, widest)
-        else:
-            points = _run_foolbox(name, samples, bounds, steps)
-            distance, points = polish_points(samples, points)
-        nearer = distance < best
-        best, found_by = torch.where(nearer, distance, best), torch.where(nearer, index, found_by)
-        nearest = torch.where(one_each(nearer, x), points, nearest)
-    return Found(best, nearest, found_by)
-
-
-def _run_foolbox(name: str, samples: Attacked, bounds: tuple[float, float], steps: int) -> Tensor:
-    """Run an attack of foolbox; its points, which nobody has judged."""
-    try:
-        import foolbox
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"The attacks {', '.join(FOOLBOX)} need the library foolbox: pip install"
-            f" 'netmargin[attacks]'. Or keep to netmargin's own, attacks=(\"{OWN}\",)."
-        ) from error
-    net, x, y, _ = samples
-    # The median distance to the boundary, as if the net were linear.
-    margin, slope = compute_margin_and_slope(net, x, y)
-    distances = margin / slope.flatten(1).norm(dim=1).clamp(min=1e-300)
-    first_order = float(distances.median().clamp(1e-6, 1e6))
-    made = {  # only the one that is asked for is made
-        "deepfool": lambda: foolbox.attacks.L2DeepFoolAttack(),
-        "ddn": lambda: foolbox.attacks.DDNAttack(init_epsilon=first_order),
-        "carlini-wagner": lambda: foolbox.attacks.L2CarliniWagnerAttack(
-            binary_search_steps=6, steps=steps, initial_const=0.1
-        ),
-    }
-    attacked = foolbox.PyTorchModel(net, bounds=bounds, device=x.device)
-    # Attacks start within their bounds, also where rounding put a sample a bit outside.
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return made[name]()(attacked, x.clamp(*bounds), y, epsilons=None)[0].detach()
+    walked, points = judge_points(samples, walk_to_boundary(samples, widest, chain))
+    searched, others = _search_ball(samples, walked, widest)
+    found_by = torch.where(walked.isfinite(), 0, -1)
+    nearer = searched < walked
+    nearest = torch.where(one_each(nearer, x), others, points)
+    nearest = torch.where(one_each(walked.isfinite() | nearer, x), nearest, torch.nan)
+    return Found(searched.minimum(walked), nearest, torch.where(nearer, 1, found_by))
 
 
 def _search_ball(samples: Attacked, best: Tensor, widest: float) -> tuple[Tensor, Tensor]:

@@ -1,13 +1,12 @@
 """Certified and attacked radii of a net on samples, batch by batch."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 import torch
 from torch import nn
 
-from ..core.arguments import check_choice, check_count, check_flag, check_number, check_words
+from ..core.arguments import check_choice, check_count, check_flag, check_number
 from ..core.caller import warn_caller
 from ..errors import DataError
 from ..margins import measure
@@ -20,7 +19,7 @@ from ..nets.named_inputs import as_one_tensor
 from ..nets.net_on_samples import NetOnSamples
 from ..nets.threads import fitting_threads, one_thread_of_blas, work_of
 from ..result import Status
-from .attacks import ATTACKS, OWN, SEARCH, ScaledScores, nearest_misclassified
+from .attacks import ATTACKS, ScaledScores, nearest_misclassified
 from .batch_radii import compute_batch, know_nothing, run_batches
 from .certified import CERTIFICATES
 from .chain_radii import EFFORTS, TREE, ChainRadii
@@ -36,8 +35,7 @@ def robustness(
     data: Data,
     *,
     box: InputBox = None,
-    attacks: Sequence[str] = (OWN,),
-    carlini_wagner_steps: int = 300,
+    attacks: bool = True,
     effort: str = "standard",
     tol: float = 1e-3,
     time_limit: float | None = None,
@@ -73,11 +71,8 @@ def robustness(
     box : (float, float) or None, default None
         Smallest and largest value of an input, such as (0, 1) for images; None is all of R^d. Lower
         radii ignore it.
-    attacks : sequence of str, default ("walk",)
-        The attacks to run: "walk" is our own; "deepfool", "ddn" and "carlini-wagner" are those of
-        the library foolbox, for comparison; () gives certified radii only.
-    carlini_wagner_steps : int, default 300
-        Steps of Carlini-Wagner in each of its 6 binary search steps, where it runs.
+    attacks : bool, default True
+        Whether misclassified inputs are looked for; False gives certified radii only.
     effort : "quick", "standard" or "exact", default "standard"
         Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well, for
         up to 1,000 hidden units, which take a second or so; or both for nets of any size, and
@@ -98,8 +93,8 @@ def robustness(
     Returns
     -------
     RobustnessReport
-        Lower and upper radii, margins, the certificate that was largest and the attack that was
-        nearest, each of shape (n,); float64.
+        Lower and upper radii, margins, the certificate that was largest and what found the nearest
+        input, each of shape (n,); float64.
 
     Raises
     ------
@@ -111,8 +106,6 @@ def robustness(
         no gradient in its inputs; its samples see each other.
     ArgumentError
         Another argument cannot be used.
-    MissingLibraryError
-        Attacks of foolbox are asked for, and it is not installed.
 
     Examples
     --------
@@ -122,15 +115,14 @@ def robustness(
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
     >>> data = ([[1.0, 0.0], [0.0, -2.0], [0.0, 1.0]], [1, -1, -1])
-    >>> report = nm.robustness(net, data, attacks=(), progress=False)
+    >>> report = nm.robustness(net, data, attacks=False, progress=False)
     >>> report.lower.round(9).tolist()
     [0.6, 1.6, 0.0]
 
     Source: Lyu and Li 2019, Appendix J.2 (who ran Carlini-Wagner); certificates as in Tsuzuku, Sato
     and Sugiyama 2018.
     """
-    attacks, progress = check_words("attacks", attacks, ATTACKS), check_flag("progress", progress)
-    carlini_wagner_steps = check_count("carlini_wagner_steps", carlini_wagner_steps)
+    attacks, progress = check_flag("attacks", attacks), check_flag("progress", progress)
     batch_size = check_count("batch_size", batch_size)
     effort = check_choice("effort", effort, EFFORTS)
     tol = check_number("tol", tol, above=0, below=1)
@@ -155,9 +147,7 @@ def robustness(
         attack = partial(
             nearest_misclassified,
             net,
-            attacks=attacks,
             box=box,
-            steps=carlini_wagner_steps,
             scale=scale,
             chain=methods.chain,
             judge=methods.judge,
@@ -178,7 +168,7 @@ def robustness(
     rows = {name: torch.cat([part[name] for part in found]).numpy() for name in found[-1]}
     if status is Status.FINISHED and rows["over"].any():
         status = Status.TIME_LIMIT
-    names = np.array([*attacks, SEARCH, TREE, ""])  # index -1, for none, is the last
+    names = np.array([*ATTACKS, TREE, ""])  # index -1, for none, is the last
     return RobustnessReport(
         lower=rows["lower"],
         upper=rows["upper"],

@@ -1,6 +1,5 @@
 """What can bound the radii of a net: norms of its layers, proofs about dense layers, a judge."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -9,7 +8,6 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..nets.model import scores
-from .attacks import OWN
 from .exact.chain import Chain, read_chain
 from .flips import BoundedScores, bound_layer_scores
 from .lipschitz import chain_norms, run_layers
@@ -36,7 +34,7 @@ class Methods(NamedTuple):
     judge: BoundedScores | None  # what bounds the rounding of the net's scores
 
 
-def choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]) -> Methods:
+def choose_methods(net: nn.Module, x: Tensor, effort: str, attacks: bool) -> Methods:
     """What can bound the radii of a net, of which x (n, ...) is a batch of inputs."""
     layers: list[nn.Module] = []
     constants, no_lower, judge = None, "", None
@@ -71,11 +69,9 @@ def require_same(net: nn.Module, layers: list[nn.Module], x: Tensor) -> None:
         )
 
 
-def _read_chain(
-    net: nn.Module, x: Tensor, effort: str, attacks: Sequence[str]
-) -> tuple[Chain | None, str]:
+def _read_chain(net: nn.Module, x: Tensor, effort: str, attacks: bool) -> tuple[Chain | None, str]:
     """Read the net as a chain, if something uses it and it is one; and why none is searched."""
-    if effort == "quick" and OWN not in attacks:
+    if effort == "quick" and not attacks:
         return None, ""
     try:
         chain = read_chain(net, x)

@@ -31,10 +31,10 @@ class RobustnessReport(Record):
     #: whole ball), "tree of regions", or "misclassified"; "" where nothing is certified, and the
     #: radius of 0 says nothing
     certified_by: np.ndarray
-    #: (n,): What found the nearest input: an attack, "random search" or "search for proofs"; "" for
+    #: (n,): What found the nearest input: "walk", "random search" or "search for proofs"; "" for
     #: none
     found_by: np.ndarray
-    attacks: tuple[str, ...]  #: The attacks that ran
+    attacks: bool  #: Whether misclassified inputs were looked for
     #: The median margin of correct samples (1 if there are none), by which the scores that attacks
     #: saw were divided
     scale: float
