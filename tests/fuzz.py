@@ -256,7 +256,6 @@ def drawing() -> list[EntryPoint]:
     runs, shown = {"runs": _runs()} | drawn, {"certificate": _certificate()} | drawn
     return [
         entry("figures.draw_run", history=_history(), report=_report(), **folder),
-        entry("figures.draw_data", **drawn, **folder, title="data"),
         entry("figures.draw_robustness", reports={"net": robust}, **folder),
         entry("figures.draw_comparison", comparison=several, **folder),
         entry("figures.draw_certificate", **shown, **folder),

@@ -1,9 +1,6 @@
 """Loaders on real files where they are, on damaged and hostile ones, and without any."""
 
 import os
-import pickle
-import tarfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,31 +65,7 @@ def test_cifar10_uses_the_batches_it_finds():
         cifar10()
 
 
-@needs_data
-@pytest.mark.slow
-def test_the_three_forms_of_cifar10_agree(tmp_path, monkeypatch):
-    source = Path(DATA) / "cifar10" / "cifar-10-batches-bin" / "test_batch.bin"
-    expected = cifar10("test", limit=50)
-    records = np.frombuffer(source.read_bytes(), np.uint8).reshape(-1, 3073)
-    as_python, as_archive = tmp_path / "py" / "cifar-10-batches-py", tmp_path / "tar"
-    as_python.mkdir(parents=True)
-    as_archive.mkdir()
-    batch = {b"labels": records[:, 0].tolist(), b"data": records[:, 1:]}
-    (as_python / "test_batch").write_bytes(pickle.dumps(batch))
-    with tarfile.open(as_archive / "cifar-10-binary.tar.gz", "w:gz", compresslevel=1) as archive:
-        archive.add(source, "cifar-10-batches-bin/test_batch.bin")
-    for folder in (as_python.parent, as_archive):
-        monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
-        found = cifar10("test", limit=50)
-        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
-
-
-class RunsCode:
-    def __reduce__(self):
-        return os.system, ("touch hostile",)
-
-
-def test_damaged_foreign_and_hostile_files(tmp_path, monkeypatch):
+def test_damaged_and_foreign_files(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"):
@@ -114,14 +87,6 @@ def test_damaged_foreign_and_hostile_files(tmp_path, monkeypatch):
         cifar10("test")
     with pytest.raises(nm.DataError, match="holds none of data_batch_1"):
         cifar10("train")
-    (folder / "test_batch.bin").unlink()
-    folder.rename(tmp_path / "cifar-10-batches-py")
-    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(
-        pickle.dumps({b"labels": RunsCode(), b"data": 1})
-    )
-    with pytest.raises(nm.DataError, match="which is not an array"):
-        cifar10("test")
-    assert not (tmp_path / "hostile").exists()
 
 
 @pytest.mark.parametrize("load", [mnist, cifar10])

@@ -674,16 +674,10 @@ def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):
         drawn.update(drawings)
         return []
 
-    for module in ("data", "certificate"):
-        monkeypatch.setattr(f"netmargin.figures.{module}.save_drawings", keep)
+    monkeypatch.setattr("netmargin.figures.certificate.save_drawings", keep)
     X = torch.eye(16).repeat(2, 1)[:20]
     y = (torch.arange(20) % 16) % 3
     names = ["cat", "dog", "hare"]
-    nm.figures.draw_data(X, y, tmp_path, class_names=names)
-    titles = [axis.get_title() for axis in drawn["data"].axes]
-    assert titles[:20] == [names[label] for label in y.tolist()]
-    nm.figures.draw_data(X[:, :2], y % 2 * 2 - 1, tmp_path, class_names=names[:2])
-    assert [t.get_text() for t in drawn["data"].axes[0].get_legend().get_texts()] == names[:2]
     net = nn.Linear(16, 3, bias=False)
     net.weight.data = torch.stack([X[y == c].sum(0) for c in range(3)])
     certificate = nm.certify(net, (X, y))
@@ -693,7 +687,7 @@ def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):
     assert all(set(title.split(" | ")) <= set(names) for title in shown)
     for wrong in ("cat", ["cat"], [1, 2]):
         with pytest.raises(nm.ArgumentError, match="class_names must be a list of names"):
-            nm.figures.draw_data(X, y, tmp_path, class_names=wrong)
+            nm.figures.draw_certificate(certificate, X, y, tmp_path, class_names=wrong)
 
 
 def test_biases_are_told_from_weights_behind_inputs_by_name():

@@ -1,10 +1,6 @@
-"""CIFAR-10 from its canonical files (binary or Python version), or from OpenML."""
+"""CIFAR-10 from its canonical binary files, or from OpenML."""
 
-import pickle
-import tarfile
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -21,7 +17,7 @@ from .selection import (
     select,
 )
 
-_ARCHIVE, _BINARY, _PYTHON = "cifar-10-binary.tar.gz", "cifar-10-batches-bin", "cifar-10-batches-py"
+_FOLDER = "cifar-10-batches-bin"
 _BATCHES = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
 _RECORD, _PER_BATCH = 1 + 3 * 32 * 32, 10_000
 """Bytes of a record of the binary version, a label and the pixels, and records of one batch."""
@@ -34,10 +30,10 @@ _SHA256 = {  # of the records of the binary version
 def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor, Tensor]:
     """CIFAR-10: 50,000 training and 10,000 test images in color, of ten classes.
 
-    Read from cifar-10-binary.tar.gz, cifar-10-batches-bin or cifar-10-batches-py in
-    $NETMARGIN_DATA/cifar10 or $NETMARGIN_DATA, else downloaded from OpenML. Where fewer than five
-    training batches are found, they are used (with a warning) if `limit` fits. The first training
-    batch and the test batch are compared with the canonical checksum.
+    Read from the folder cifar-10-batches-bin in $NETMARGIN_DATA/cifar10 or $NETMARGIN_DATA, else
+    downloaded from OpenML. Where fewer than five training batches are found, they are used (with a
+    warning) if `limit` fits. The first training batch and the test batch are compared with the
+    canonical checksum.
 
     Parameters
     ----------
@@ -76,15 +72,14 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
 
 
 def _read_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
-    """Records of the first folder that holds any version of the files; None where none does."""
-    # Folders before the archive, which has to be unpacked at each call.
-    forms = {_BINARY: _read_binary, _PYTHON: _read_python, _ARCHIVE: _read_archive}
-    sources = (folder / name for folder in folders("cifar10") for name in forms)
+    """Records of the first folder that holds the files; None where none does."""
+    sources = (folder / _FOLDER for folder in folders("cifar10"))
     source = next((path for path in sources if path.exists()), None)
     if source is None:
         return None
     with explain_unreadable(source, "CIFAR-10"):
-        contents = forms[source.name](source, wanted)
+        paths = {name: source / f"{name}.bin" for name in wanted}
+        contents = {name: path.read_bytes() for name, path in paths.items() if path.exists()}
     if not contents:
         raise DataError(f"{source} holds none of {', '.join(wanted)}. Fetch it again.")
     found = []
@@ -109,48 +104,9 @@ def _read_files(wanted: list[str], limit: int | None) -> np.ndarray | None:
     return np.concatenate(found)
 
 
-def _read_binary(folder: Path, wanted: list[str]) -> dict[str, bytes]:
-    paths = {name: folder / f"{name}.bin" for name in wanted}
-    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
-
-
-def _read_python(folder: Path, wanted: list[str]) -> dict[str, bytes]:
-    """The batches as the bytes of the binary version, so that one checksum serves both."""
-    found = {}
-    for name in wanted:
-        if (folder / name).exists():
-            with open(folder / name, "rb") as file:
-                batch = _ArraysOnly(file, encoding="bytes").load()
-            labels = np.array(batch[b"labels"], dtype=np.uint8)[:, None]
-            pixels = np.asarray(batch[b"data"], dtype=np.uint8)
-            found[name] = np.hstack([labels, pixels]).tobytes()
-    return found
-
-
-def _read_archive(path: Path, wanted: list[str]) -> dict[str, bytes]:
-    with tarfile.open(path) as archive:
-        files = {Path(m.name).stem: archive.extractfile(m) for m in archive if m.isfile()}
-        return {name: file.read() for name in wanted if (file := files.get(name)) is not None}
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """An unpickler that builds numpy arrays and nothing else, since a pickle may run any code."""
-
-    _ALLOWED = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")} | {
-        (f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return a class that arrays are built with; raise UnpicklingError for any other."""
-        if (module, name) not in self._ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not an array")
-        return super().find_class(module, name)
-
-
 def _load_from_openml(wanted: list[str]) -> np.ndarray:
-    advice = (
-        f"put {_ARCHIVE} (or the unpacked {_BINARY}) into a folder and set {FOLDER_VARIABLE} to it"
-    )
+    archive = "cifar-10-binary.tar.gz"
+    advice = f"unpack {archive} into a folder and set {FOLDER_VARIABLE} to it"
     pixels, y = from_openml("CIFAR_10", 1, advice)
     records = np.hstack([y[:, None], pixels])
     check_content(records[:_PER_BATCH], _SHA256["data_batch_1"], "CIFAR-10 from OpenML")

@@ -2,8 +2,6 @@
 
 import hashlib
 import os
-import pickle
-import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,10 +53,7 @@ def explain_unreadable(path: Path, what: str) -> Iterator[None]:
     """Raise DataError where a file cannot be read, or does not hold what it should, in a block."""
     try:
         yield
-    except (
-        *(OSError, EOFError, LookupError, TypeError, ValueError),
-        *(zlib.error, tarfile.TarError, pickle.UnpicklingError),
-    ) as error:
+    except (OSError, EOFError, LookupError, ValueError, zlib.error) as error:
         raise DataError(f"Cannot read {path} as {what}: {error}. Fetch it again.") from error
 
 

@@ -2,7 +2,6 @@
 
 from .certificate import draw_certificate
 from .comparison import draw_comparison
-from .data import draw_data
 from .label_errors import draw_label_errors
 from .neurons import draw_neurons
 from .robustness import draw_robustness
@@ -12,7 +11,6 @@ from .two_layer import draw_two_layer_runs
 __all__ = [
     "draw_certificate",
     "draw_comparison",
-    "draw_data",
     "draw_label_errors",
     "draw_neurons",
     "draw_robustness",

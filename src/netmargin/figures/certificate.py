@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..kkt import KKTCertificate
 from ..nets.images import as_images
 from ..nets.labels import ClassNames
-from .data import check_samples
+from .samples import check_samples
 from .style import BOTH, OUTPUT, draw_gallery, open_folder, open_row, save_drawings
 
 _SHOWN = 40
@@ -34,8 +34,12 @@ def draw_certificate(
     ----------
     certificate : KKTCertificate
         What `netmargin.certify` returned.
-    X, y, folder, class_names
-        The samples that it is about, and the rest, as for `draw_data`.
+    X, y : array_like, shape (n, ...) and (n,)
+        The samples that it is about.
+    folder : str or Path
+        Folder for the pictures, made where it is not there.
+    class_names : sequence of str or None, default None
+        Names of the classes in the order of their indices, in place of numbers.
 
     Returns
     -------

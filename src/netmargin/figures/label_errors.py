@@ -7,7 +7,7 @@ from ..core.arguments import check_count, check_instance
 from ..errors import DataError
 from ..nets.images import as_images
 from ..nets.labels import ClassNames
-from .data import check_samples
+from .samples import check_samples
 from .style import draw_gallery, open_folder, save_drawings
 
 if TYPE_CHECKING:

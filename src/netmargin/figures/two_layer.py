@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.arguments import check_count, check_instance, check_number
 from ..twolayer import TwoLayerRuns
-from .data import check_samples
+from .samples import check_samples
 from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
 
 
@@ -30,7 +30,7 @@ def draw_two_layer_runs(
     runs : TwoLayerRuns
         What `netmargin.twolayer.train_both_layers` returned.
     X, y, folder
-        The samples of the drawn run, and the folder, as for `draw_data`.
+        The samples of the drawn run, and the folder, as for `draw_certificate`.
     optimum : float, optional
         gamma_1, drawn as a line above the margins.
     run : int, default 0
