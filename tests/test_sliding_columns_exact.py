@@ -14,7 +14,7 @@ from test_sliding_columns import PLANE, draw, make_loss
 from netmargin.core.cone_program import minimize
 from netmargin.result import Status
 from netmargin.solvers.neurons import exact_weights, losses, samples, search, sliding
-from netmargin.solvers.neurons.activations import ABSOLUTE, RELU, leaky, squared
+from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
 from netmargin.solvers.neurons.exact_weights import LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
 from netmargin.solvers.neurons.slide import _evaluate
@@ -130,6 +130,16 @@ def test_more_neurons_interpolate_where_those_with_weight_are_too_few(monkeypatc
         net = sliding.slide_columns(Z, loss, activation=leaky(0.1))
         assert leaky(0.1).feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target)
         assert net.objective == pytest.approx(np.abs(net.A).sum())
+
+
+def test_values_that_bind_each_other_are_taken():
+    """Multipliers are free to grow where samples are more than dimensions of linear functions."""
+    random = np.random.default_rng(0)
+    Z, v = random.normal(size=(28, 17)), random.normal(size=17)
+    loss = losses.squared_loss((Z @ v)[:, None], np.full(28, np.inf))
+    net = sliding.slide_columns(Z, loss, activation=LINEAR)
+    assert net.status is Status.LOCALLY_OPTIMAL
+    assert net.local_bound * (1 - 1e-9) <= np.linalg.norm(v) <= net.objective * (1 + 1e-9)
 
 
 def test_a_thorough_look_that_finds_less_raises_no_bound(monkeypatch):

@@ -187,7 +187,8 @@ class _Descent:
     @property
     def is_hopeless(self) -> bool:
         """Whether the constraints cannot be kept."""
-        cap = self._linear.cap if self._linear else 0.0
+        # Once a net keeps them, multipliers that grow are those of values that bind each other.
+        cap = self._linear.cap if self._linear and self.best.objective == np.inf else 0.0
         return max(self.best.local_bound, cap) > _HOPELESS
 
     @property
