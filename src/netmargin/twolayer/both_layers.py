@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..core.arguments import check_count, check_flag, check_number, check_seed
-from ..core.matrices import SolverData
+from ..core.matrices import SolverData, binary_data
 from ..core.progress import Progress
 from ..errors import ArgumentError
 from ..losses import Loss
@@ -23,7 +23,6 @@ from .options import (
     count_runs,
     draw_neurons,
     one_per_run,
-    read_data_sets,
     step_sizes,
 )
 from .run import Run
@@ -47,7 +46,6 @@ def train_both_layers(
     scale: float = 1.0,
     paired: bool = False,
     seeds: Sequence[int] = (0,),
-    target: float | Sequence[float] | None = None,
     resample: Callable[[int], tuple[Any, ...]] | None = None,
     records: int = 100,
     snapshots: Sequence[int] = (),
@@ -62,17 +60,17 @@ def train_both_layers(
     `scale`, b_j = +-scale (power 2: +-1), so |a_j| = |b_j| nearly persists. Their size, which grows
     like exp(sqrt t), is kept as its log.
 
-    R runs go on at once: `width`, `rate`, `seeds` and `target` may be sequences with one entry for
-    each, and X and y lists of data sets of one dimension; what is single holds for all.
+    R runs go on at once: `width`, `rate` and `seeds` may be sequences with one entry for each; what
+    is single holds for all.
 
     A run whose loss grows by a factor e between two records, or is not finite, goes back to the
     first of them and halves its step sizes, with a warning. Ctrl-C returns the records so far.
 
     Parameters
     ----------
-    X : array_like, shape (n, d), or list of R of them
+    X : array_like, shape (n, d)
         Inputs.
-    y : array_like, shape (n,), or list of R of them
+    y : array_like, shape (n,)
         Labels {-1, +1} or {0, 1}.
     width : int or sequence of int
         The number m of neurons, even where `paired`.
@@ -93,8 +91,6 @@ def train_both_layers(
         Whether neuron j + m / 2 begins as (a_j, -b_j), so that h = 0.
     seeds : sequence of int, default (0,)
         Seeds of the starts, one for each run.
-    target : float or sequence of float, optional
-        A run stops when its margin reaches this; by default none does.
     resample : callable, optional
         Step t takes the samples `resample(t)`, a pair (X, y) that depends on t alone: fresh ones,
         or X + noise. Margins are measured on the data all the same.
@@ -115,7 +111,7 @@ def train_both_layers(
     Raises
     ------
     DataError
-        If the data have wrong shapes or labels, are not finite, or differ in their dimension.
+        If the data have wrong shapes or labels, or are not finite.
     ArgumentError
         If another argument is out of its range, or lists have different lengths.
     DivergenceError
@@ -134,7 +130,7 @@ def train_both_layers(
     Source: Chizat and Bach 2020, Section 3 and (6), (9), Theorem 3, Sections 5 and 7.
     """
     steps, records = check_count("steps", steps), check_count("records", records)
-    count = count_runs(X, y, width=width, rate=rate, seeds=seeds, target=target)
+    count = count_runs(width, rate, seeds)
     widths = [check_count("width", m) for m in one_per_run(width, count)]
     scale, power = check_number("scale", scale, above=0), check_count("power", power, at_most=2)
     if paired and any(m % 2 for m in widths):
@@ -142,18 +138,16 @@ def train_both_layers(
     if any(not 0 <= operator.index(t) <= steps for t in snapshots):
         raise ArgumentError(f"snapshots must be times between 0 and {steps}; got {list(snapshots)}")
     loss = margin_loss(loss)
-    sets = read_data_sets(X, y, bias)
+    data = binary_data(X, y, bias=bias)
     settings = zip(
-        one_per_run(sets, count),
         widths,
         one_per_run(rate or (lambda t: 0.5 / np.sqrt(t + 1)), count),
         [check_seed(seed) for seed in one_per_run(seeds, count)],
-        one_per_run(target, count),
         strict=True,
     )
     # Neurons are drawn at size 1, and their scale is kept as a log, as it is throughout.
     runs = []
-    for index, (data, m, eta, seed, stop) in enumerate(settings):
+    for index, (m, eta, seed) in enumerate(settings):
         a, b = draw_neurons(data.Z.shape[1], m, paired=paired, seed=seed)
         runs.append(
             Run(
@@ -163,12 +157,11 @@ def train_both_layers(
                 b=b,
                 log_scale=math.log(scale),
                 rates=step_sizes(steps, eta),
-                target=math.inf if stop is None else stop,
                 power=power,
                 loss=loss,
             )
         )
-    samples = None if resample is None else check_resample(resample, sets[0], bias)
+    samples = None if resample is None else check_resample(resample, data, bias)
     times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
     shown = check_flag("progress", progress)
     return _train(runs, dtype, times, set(snapshots), samples, bias, shown)
@@ -183,7 +176,7 @@ def _train(
     bias: bool,
     progress: bool,
 ) -> TwoLayerRuns:
-    """Advance all runs from record to record until they stop, the steps end or Ctrl-C comes."""
+    """Advance all runs from record to record until the steps end or Ctrl-C comes."""
     # The record of the start, to which a run that diverges at once goes back.
     for run in runs:
         run.measure()
@@ -198,8 +191,6 @@ def _train(
             for start, end in pairwise(times):
                 if start in kept:
                     taken.append(take_snapshot(runs, start, bias))
-                if all(run.stopped for run in runs):
-                    break
                 show_row(display, runs[0].progress_row(start), times[-1] - start)
                 for group in groups:
                     group.advance(start, end, resample)
@@ -209,12 +200,12 @@ def _train(
                 before = after
         except KeyboardInterrupt:
             runs, status = before, Status.INTERRUPTED
-    # The end is kept even where a target or Ctrl-C came between the times asked for.
+    # The end is kept even where Ctrl-C came between the times asked for.
     if not taken or taken[-1].time != reached[-1]:
         taken.append(take_snapshot(runs, reached[-1], bias))
     margins, log_masses = (np.array(column) for column in zip(*rows, strict=True))
-    steps, halvings = np.array([(run.steps, run.halvings) for run in runs]).T
-    return TwoLayerRuns(np.array(reached), margins, log_masses, taken, steps, halvings, status)
+    halvings = np.array([run.halvings for run in runs])
+    return TwoLayerRuns(np.array(reached), margins, log_masses, taken, halvings, status)
 
 
 def _list_measurements(runs: list[Run]) -> tuple[list[float], list[float]]:

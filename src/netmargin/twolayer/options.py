@@ -1,4 +1,4 @@
-"""What the arguments of training mean: how many runs there are, their data, neurons and steps."""
+"""What the arguments of training mean: how many runs there are, their neurons and steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
@@ -10,27 +10,15 @@ from ..core.matrices import SolverData, binary_data
 from ..errors import ArgumentError, DataError
 
 
-def count_runs(X: Any, y: Any, **options: Any) -> int:
-    """The number R of runs that lists of options or of data sets ask for. Raises ArgumentError."""
-    several = _holds_data_sets(X)
-    entries = [*options.values(), X if several else None]
-    lengths = {len(value) for value in entries if _is_list(value) and len(value) != 1}
-    if len(lengths) > 1 or 0 in lengths or (several and len(y) != len(X)):
+def count_runs(*options: Any) -> int:
+    """The number R of runs that lists of options ask for. Raises ArgumentError."""
+    lengths = {len(value) for value in options if _is_list(value) and len(value) != 1}
+    if len(lengths) > 1 or 0 in lengths:
         raise ArgumentError(
-            "width, rate, seeds, target and the lists X and y must have one entry, or one for each"
-            f" run; got lengths {sorted(lengths)}"
+            "width, rate and seeds must have one entry, or one for each run; got lengths"
+            f" {sorted(lengths)}"
         )
     return max(lengths, default=1)
-
-
-def read_data_sets(X: Any, y: Any, bias: bool) -> list[SolverData]:
-    """The data sets as checked float64 matrices. Raises DataError where their dimensions differ."""
-    pairs = zip(X, y, strict=True) if _holds_data_sets(X) else [(X, y)]
-    sets = [binary_data(*pair, bias=bias) for pair in pairs]
-    if len({data.Z.shape[1] for data in sets}) > 1:
-        found = sorted({data.Z.shape[1] - bias for data in sets})
-        raise DataError(f"All data sets must have the same dimension; got {found}")
-    return sets
 
 
 def one_per_run(value: Any, count: int) -> list[Any]:
@@ -87,11 +75,6 @@ def check_resample(
             " draws with t."
         )
     return samples
-
-
-def _holds_data_sets(X: Any) -> bool:
-    """Whether X is a list of input matrices, not one matrix."""
-    return isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2
 
 
 def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:

@@ -34,7 +34,6 @@ class Run(Record):
     b: np.ndarray  # (m,), likewise
     log_scale: float
     rates: np.ndarray  # step sizes for each time
-    target: float  # the margin at which the run stops
     power: int  # of the ReLU, 1 or 2
     loss: Loss  # of the smooth margin
     margin: float = math.nan  # over the mass
@@ -42,9 +41,7 @@ class Run(Record):
     objective: float = math.nan  # the smooth margin F
     q: np.ndarray = field(default_factory=lambda: np.zeros(0))  # margins at e^log_scale = 1
     dual: np.ndarray = field(default_factory=lambda: np.zeros(0))  # shares in the slopes of F
-    steps: int = 0
     halvings: int = 0  # of the step sizes
-    stopped: bool = False  # whether the target is reached
 
     def measure(self) -> None:
         """Measure margin, mass, smooth margin and the weights of the samples, in float64."""

@@ -30,14 +30,14 @@ what steps of a reasonable size do where the margin is not yet positive.
 
 
 def group_runs(runs: list[Run], dtype: torch.dtype) -> list["RunGroup"]:
-    """Group runs of as many samples that stay in cache, and whose work padding at most doubles."""
+    """Group runs that stay in cache, and whose work padding at most doubles."""
     groups: list[list[Run]] = []
     # Widest first, so that what joins a group is padded rather than enlarges it.
-    for run in sorted(runs, key=lambda run: (len(run.data), len(run.a)), reverse=True):
+    for run in sorted(runs, key=lambda run: len(run.a), reverse=True):
         last = groups[-1] if groups else [run]
-        wide, n = len(last[0].a), len(run.data)
-        fits = (len(last) + 1) * wide * n <= _CACHED_OUTPUTS and wide <= 2 * len(run.a)
-        if groups and fits and n == len(last[0].data):
+        wide = len(last[0].a)
+        fits = (len(last) + 1) * wide * len(run.data) <= _CACHED_OUTPUTS
+        if groups and fits and wide <= 2 * len(run.a):
             last.append(run)
         else:
             groups.append([run])
@@ -58,9 +58,8 @@ class RunGroup:
         """Take the steps start .. end - 1 with all runs that go on; those that diverge repeat them
         at half their step sizes.
         """
-        going = [run for run in self._runs if not run.stopped]
-        before = {run.index: replace(run) for run in going}
-        pending = going
+        before = {run.index: replace(run) for run in self._runs}
+        pending = self._runs
         while pending:
             if [run.index for run in pending] != [run.index for run in self._loaded]:
                 self._load(pending)
@@ -72,8 +71,6 @@ class RunGroup:
             for run in pending:
                 _go_back(run, before[run.index], start, end)
                 self._loaded = []  # the tensors hold what they led to
-        for run in going:
-            run.steps, run.stopped = end, run.margin >= run.target
 
     def _load(self, runs: list[Run]) -> None:
         """Copy the neurons, rates and samples of these runs into padded tensors."""
@@ -90,11 +87,7 @@ class RunGroup:
         rates = np.array([run.rates for run in runs]).T[:, :, None]
         self._rates = torch.from_numpy(rates).to(self._dtype)
         self._outputs = torch.empty(R, m, n, dtype=self._dtype, device="cpu")
-        # One data set for all runs is one matrix that broadcasts, not R copies.
         self._inputs, self._labels = self._as_tensors(runs[0].data)
-        if any(run.data is not runs[0].data for run in runs):
-            pairs = [self._as_tensors(run.data) for run in runs]
-            self._inputs, self._labels = map(torch.stack, zip(*pairs, strict=True))
 
     def _as_tensors(self, data: SolverData) -> tuple[Tensor, Tensor]:
         """Inputs and labels of a data set as tensors of the precision of the steps."""

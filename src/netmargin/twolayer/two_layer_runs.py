@@ -53,11 +53,10 @@ class TwoLayerRuns(Record):
 
     times: np.ndarray  #: (K,): Steps taken at each record
     #: (K, R): The margin over the mass, min_n y_n h(x_n) / (mean_j |w_j|^2), for power 2 without
-    #: the fixed output weights; at most gamma_1. A run that reached its target keeps its values.
+    #: the fixed output weights; at most gamma_1
     margins: np.ndarray
     log_masses: np.ndarray  #: (K, R): Natural logs of that mass
     snapshots: list[Snapshot]  #: The nets at the times asked for, and at the end
-    steps: np.ndarray  #: (R,): How many steps each run took
     halvings: np.ndarray  #: (R,): How often the step sizes of each run had to be halved
     status: Status  #: FINISHED, or INTERRUPTED after the last record
 
