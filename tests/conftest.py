@@ -1,3 +1,4 @@
+import gc
 import os
 import random
 import signal
@@ -22,6 +23,7 @@ def pytest_configure(config):
     """Prepare the libraries; not where other processes run the tests, which wait for this one."""
     if config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
         return
+    gc.disable()  # what is imported stays: to look for garbage in it is a fifth of collecting the tests
     import hypothesis
     import torch
 
@@ -32,6 +34,12 @@ def pytest_configure(config):
     hypothesis.settings.register_profile("same examples in every run", derandomize=True)
     if not SEED:
         hypothesis.settings.load_profile("same examples in every run")
+
+
+def pytest_collection_finish(session):
+    """From here on garbage is looked for, in what tests make alone: not among all modules."""
+    gc.freeze()
+    gc.enable()
 
 
 def seed_generators():
