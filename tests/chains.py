@@ -10,6 +10,13 @@ from netmargin.radii.exact.inequality import Proof
 from netmargin.radii.exact.proof import covers_ball, list_functionals
 from netmargin.radii.exact.radius import RadiusSearch
 from netmargin.radii.exact.region_bound import bound_gap
+from netmargin.radii.lipschitz import chain_norms, multiply_norms
+from netmargin.radii.traced_layers import trace_layers
+
+
+def score_lipschitz(net, x):
+    """What certified radii take for the Lipschitz constants of the score gaps, (C, C)."""
+    return multiply_norms(*chain_norms([named.layer for named in trace_layers(net, x)], x))
 
 
 def make_chain(weights, biases, slopes) -> Chain:

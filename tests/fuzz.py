@@ -312,7 +312,7 @@ def solving() -> list[EntryPoint]:
     slow, classes = timed | {"pricing": "auto"}, torch.arange(len(X)) % 3
     measure, linear = solvers.f1_max_margin(X, Y), solvers.linear_max_margin(X, Y)
     hard, soft = solvers.kernel_max_margin(K, Y), solvers.kernel_soft_margin(K, Y)
-    few, atoms = {"X": X[:5], "y": Y[:5]} | brief, np.ones((2, 4))
+    atoms = np.ones((2, 4))
     return [
         entry("solvers.f1_max_margin", f"{searched} neurons progress power", **timed, **one),
         entry("solvers.f1_soft_margin", f"{searched} neurons progress C", **timed, **one),
@@ -323,7 +323,6 @@ def solving() -> list[EntryPoint]:
         entry("solvers.kernel_soft_margin", "C", K=K, y=Y, **brief),
         entry("solvers.linear_max_margin", **pair, norm="l1", bias=True, tol=1e-3),
         entry("solvers.ntk_max_margin", "r_w r_u bias", **timed),
-        entry("solvers.narrow_max_margin", "bias", **few, width=1),
         entry("solvers.min_norm_interpolation", f"norm {searched}", **timed),
         entry(
             "estimators.VariationNormClassifier",

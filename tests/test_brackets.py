@@ -8,6 +8,7 @@ import torch
 
 import netmargin as nm
 from netmargin.papers.two_homogeneity import NormalizedNet, NormalizedReLU, early_margin
+from netmargin.papers.wei_2018 import narrow_max_margin
 from netmargin.result import Bracket, Status, judge_bracket
 
 INF, NAN = math.inf, math.nan
@@ -149,7 +150,7 @@ LINE = [[0.0], [1.0], [2.0]], [1, -1, 1]
     ],
 )
 def test_narrow_nets_are_bracketed(data, width, bias, margin):
-    found = nm.solvers.narrow_max_margin(*data, width, bias=bias)
+    found = narrow_max_margin(*data, width, bias=bias)
     assert found.margin == pytest.approx(margin, rel=1e-6)
     assert found.margin == pytest.approx(found.normalized_margin(*data), rel=1e-12)
     assert found.margin <= found.upper_bound <= margin * (1 + 1e-6) + 1e-8 * np.abs(data[0]).max()
@@ -164,7 +165,7 @@ def test_bounds_of_narrow_nets_hold_and_are_tight(seed):
     """No net of that width, near the solution or drawn anywhere, beats the attained bound."""
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(4, 2)), np.array([1, -1, 1, 1])
-    found = nm.solvers.narrow_max_margin(X, y, 2)
+    found = narrow_max_margin(X, y, 2)
     assert found.gap <= 1e-6 if found.margin else found.upper_bound <= 1e-8
     nets = random.normal(size=(20_000, 2, 3))
     if found.margin:
@@ -177,10 +178,10 @@ def test_bounds_of_narrow_nets_hold_and_are_tight(seed):
 
 
 def test_a_narrow_search_that_is_stopped_has_an_open_bracket(monkeypatch):
-    from netmargin.solvers import narrow
+    from netmargin.papers.wei_2018 import _narrow as narrow
 
-    full = nm.solvers.narrow_max_margin(*PARITY, 4)
-    none = nm.solvers.narrow_max_margin(*PARITY, 4, time_limit=0)
+    full = narrow_max_margin(*PARITY, 4)
+    none = narrow_max_margin(*PARITY, 4, time_limit=0)
     assert (none.status, none.programs, none.margin, none.certified) == (
         Status.TIME_LIMIT,
         0,
@@ -197,6 +198,6 @@ def test_a_narrow_search_that_is_stopped_has_an_open_bracket(monkeypatch):
         return solve(*arguments)
 
     monkeypatch.setattr(narrow, "_solve_choice", interrupted)
-    stopped = nm.solvers.narrow_max_margin(*PARITY, 4)
+    stopped = narrow_max_margin(*PARITY, 4)
     assert (stopped.status, stopped.certified) == (Status.INTERRUPTED, False)
     assert stopped.margin <= full.margin <= stopped.upper_bound == none.upper_bound

@@ -16,6 +16,7 @@ from scipy.special import entr
 
 import netmargin as nm
 from netmargin import solvers
+from netmargin.papers.wei_2018 import narrow_max_margin
 from netmargin.result import Status
 from netmargin.solvers.regularized import f1_squared
 
@@ -328,8 +329,8 @@ ROWS = {
         proof=lambda s, X, y: float(np.linalg.norm(y * s.dual @ X)),
     ),
     "narrow_max_margin": Row(
-        hard(solvers.narrow_max_margin, width=2),
-        interrupted=("netmargin.solvers.narrow._solve_choice",),
+        hard(narrow_max_margin, width=2),
+        interrupted=("netmargin.papers.wei_2018._narrow._solve_choice",),
         attains=of_unit_mass,
         proof=None,  # its dual weights are those of one choice of patterns
     ),

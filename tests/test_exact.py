@@ -8,6 +8,7 @@ import pytest
 
 import netmargin as nm
 from netmargin import Status, solvers
+from netmargin.papers import wei_2018
 from tests.exact.arrangement import largest_response, nets_attain
 from tests.exact.judging import ENTRIES, draw, judge
 from tests.exact.rational import separate, whole
@@ -43,7 +44,7 @@ LIES = [
     ("f2", solvers, "f2_max_margin", {"margin": RAISED, "upper_bound": LOWERED}),
     ("ntk", solvers, "ntk_max_margin", {"margin": RAISED, "upper_bound": LOWERED}),
     ("f1", solvers, "f1_max_margin", {"margin": RAISED, "upper_bound": LOWERED}),
-    ("narrow", solvers, "narrow_max_margin", {"margin": RAISED, "upper_bound": LOWERED}),
+    ("narrow", wei_2018, "narrow_max_margin", {"margin": RAISED, "upper_bound": LOWERED}),
     ("f1_soft", solvers, "f1_soft_margin", {"objective": LOWERED, "lower_bound": RAISED}),
     ("f1_logistic", solvers, "f1_logistic", {"objective": LOWERED, "lower_bound": RAISED}),
     ("least_norm_l1", solvers, "min_norm_interpolation", {"norm": LOWERED, "lower_bound": RAISED}),

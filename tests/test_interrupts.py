@@ -403,6 +403,13 @@ ENTRIES = {
             found.margin <= whole.upper_bound and found.upper_bound >= whole.margin
         ),
     ),
+    "papers.wei_2018.narrow_max_margin": Entry(
+        alone(lambda: wei_2018.narrow_max_margin(*nm.datasets.parity(2, 2), 4)),
+        ("papers.wei_2018._narrow:_solve_choice",),
+        lambda found, _, whole: (
+            found.margin <= whole.upper_bound and found.upper_bound >= whole.margin
+        ),
+    ),
     "bounds.interclass_distance": Entry(
         alone(interclass),
         (

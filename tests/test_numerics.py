@@ -12,6 +12,7 @@ import torch
 import netmargin as nm
 from netmargin import bounds, estimators, kernels, solvers
 from netmargin.core import memory
+from netmargin.papers.wei_2018 import narrow_max_margin
 from netmargin.solvers.columns.master import MasterLP
 
 RNG = np.random.default_rng(0)
@@ -31,7 +32,7 @@ CALLS = {
     "l1": lambda: solvers.linear_max_margin(X, Y, norm="l1").margin,
     "kernel_max_margin": lambda: solvers.kernel_max_margin(kernels.ntk(X), Y).margin,
     "kernel_soft_margin": lambda: solvers.kernel_soft_margin(GRAM, Y, C=1e-3).objective,
-    "narrow_max_margin": lambda: solvers.narrow_max_margin(X[:, :1], Y, width=2).margin,
+    "narrow_max_margin": lambda: narrow_max_margin(X[:, :1], Y, width=2).margin,
     "least norm l1": lambda: solvers.min_norm_interpolation(X[8:], X[8:, 0], **FAST).norm,
     "least norm l2": lambda: solvers.min_norm_interpolation(X, X[:, 0], norm="l2").norm,
     "NTKClassifier": lambda: estimators.NTKClassifier(C=1e-30).fit(X, Y).predict(X).sum(),
@@ -165,7 +166,7 @@ def test_what_is_wrong_with_a_kernel_is_said_of_it(solve):
 FLAGS = {
     "solver": lambda flag: solvers.min_norm_interpolation(X[8:], X[8:, 0], norm="l2", bias=flag),
     "linear": lambda flag: solvers.linear_max_margin(X, Y, bias=flag),
-    "narrow": lambda flag: solvers.narrow_max_margin(X[:, :1], Y, width=1, bias=flag),
+    "narrow": lambda flag: narrow_max_margin(X[:, :1], Y, width=1, bias=flag),
     "kernel": lambda flag: kernels.NTK(bias=flag)(X[8:]),
     "bound": lambda flag: bounds.kernel_ball(X, bias=flag, draws=2),
     "estimator": lambda flag: estimators.NTKClassifier(bias=flag).fit(X, Y).margin_,

@@ -7,17 +7,17 @@ import pytest
 
 from netmargin import DataError, kernels
 from netmargin.estimators import NTKClassifier
+from netmargin.papers.wei_2018 import narrow_max_margin
+from netmargin.papers.wei_2018._narrow import list_patterns
 from netmargin.result import Status
 from netmargin.solvers import (
     f1_max_margin,
     f2_max_margin,
     kernel_max_margin,
     linear_max_margin,
-    narrow_max_margin,
     ntk_max_margin,
 )
 from netmargin.solvers.hull import find_contradiction
-from netmargin.solvers.narrow import list_patterns
 
 
 def exact_least(X, y, weights) -> Fraction:

@@ -13,7 +13,8 @@ import netmargin as nm
 from netmargin import models
 from netmargin.cli import main
 from netmargin.radii import batch_radii
-from netmargin.radii.lipschitz import _bound_by_fourier, operator_norm, score_lipschitz
+from netmargin.radii.lipschitz import _bound_by_fourier, operator_norm
+from tests.chains import score_lipschitz
 
 
 def radii(net, data, **options):

@@ -11,6 +11,7 @@ from scipy.integrate import quad
 
 import netmargin as nm
 from netmargin import kernels
+from netmargin.papers.wei_2018 import narrow_max_margin
 from netmargin.result import Status
 from netmargin.solvers import (
     ReLUMeasure,
@@ -662,7 +663,7 @@ def test_margins_of_narrow_nets(n, seed):
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(n, 2)), random.choice([-1, 1], n)
     y[0], y[1] = 1, -1
-    nets = [nm.solvers.narrow_max_margin(X, y, m) for m in range(1, n + 2)]
+    nets = [narrow_max_margin(X, y, m) for m in range(1, n + 2)]
     margins = [net.normalized_margin(X, y) for net in nets]
     best = f1_max_margin(X, y, bias=False)
     assert (np.diff(margins) >= -1e-7).all()
@@ -676,7 +677,7 @@ def test_no_ascent_of_a_narrow_net_finds_more():
     random = np.random.default_rng(6)
     X, y = random.normal(size=(4, 2)), random.choice([-1, 1], 4)
     y[0], y[1] = 1, -1
-    narrow = nm.solvers.narrow_max_margin(X, y, 2)
+    narrow = narrow_max_margin(X, y, 2)
     optimum = narrow.normalized_margin(X, y)
     torch.manual_seed(6)
     net = narrow.to_network(2)
@@ -692,13 +693,11 @@ def test_no_ascent_of_a_narrow_net_finds_more():
 
 def test_narrow_margins_refuse_what_they_cannot_try():
     with pytest.raises(nm.DataError, match="rank 3"):
-        nm.solvers.narrow_max_margin(np.eye(3), [1, -1, 1], 1)
+        narrow_max_margin(np.eye(3), [1, -1, 1], 1)
     with pytest.raises(nm.DataError, match="problems"):
-        nm.solvers.narrow_max_margin(
-            np.random.default_rng(0).normal(size=(40, 2)), np.tile([1, -1], 20), 5
-        )
+        narrow_max_margin(np.random.default_rng(0).normal(size=(40, 2)), np.tile([1, -1], 20), 5)
     with pytest.raises(nm.ArgumentError, match="width"):
-        nm.solvers.narrow_max_margin([[1.0]], [1], 0)
+        narrow_max_margin([[1.0]], [1], 0)
 
 
 def test_entries_that_the_linear_program_refuses_leave_a_bracket():

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 import netmargin as nm
-from netmargin.radii import lipschitz, score_lipschitz
+from netmargin.radii import lipschitz
 from netmargin.radii.certified import certified_radii
+from tests.chains import score_lipschitz
 
 
 def radii(net, X, y, **options):

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from netmargin import Status, solvers
+from netmargin import Status
+from netmargin.papers import wei_2018
 
 from . import spite
 from .arrangement import circle, combine, dot
@@ -60,7 +61,7 @@ def judge(call: dict) -> Verdict:
     Proved: the bound is not below what is attained, nor, for one neuron, half the distance of the
     hull. NOT_SEPARABLE: no choice of patterns and signs separates.
     """
-    found = solvers.narrow_max_margin(**call, time_limit=LIMIT)
+    found = wei_2018.narrow_max_margin(**call, time_limit=LIMIT)
     verdict, Z, signs = Verdict(found.status.name, found.certified), inputs_of(call), signs_of(call)
     verdict.check_closed(found)
     verdict.blame(len(found.weights) > call["width"], f"{len(found.weights)} neurons")

@@ -24,12 +24,6 @@ class SmoothnessBounds(Record):
 
     Source: Lyu and Li 2019, Appendix E.2.
 
-    Parameters
-    ----------
-    value, gradient, hessian : float
-        Bounds B_0 of the margins q_n, B_1 of the Euclidean norms |grad q_n|, and B_2 of the
-        spectral norms of the Hessians of q_n.
-
     Examples
     --------
     >>> import netmargin as nm
@@ -38,36 +32,17 @@ class SmoothnessBounds(Record):
     (0.3849, 1.154701, 2.309401)
     """
 
-    value: float
-    gradient: float
-    hessian: float
+    value: float  #: B_0, of the margins q_n
+    gradient: float  #: B_1, of the Euclidean norms |grad q_n|
+    hessian: float  #: B_2, of the spectral norms of the Hessians of q_n
 
     @classmethod
     def of_layers(cls, X: Any, power: int, layers: int = 2) -> "SmoothnessBounds":
-        """Compute the bounds of a net f(x) = W_m s(.. s(W_1 x)) with one output, without biases.
+        """Compute the bounds of a net f(x) = W_m s(.. s(W_1 x)) with one output, without biases, of
+        `layers` = m matrices, for inputs X (n, d); s(z) = z^p or max(z, 0)^p, p = `power` >= 1.
 
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            The inputs; a bias of the first layer is the weight of an input that is always 1.
-        power : int
-            p >= 1, where s(z) = z^p or max(z, 0)^p. The Hessian's bound holds where the net is
-            twice differentiable: not at the kinks of ReLUs, p = 1.
-        layers : int, default 2
-            The number m of weight matrices, at least 1.
-
-        Returns
-        -------
-        SmoothnessBounds
-            Bounds that hold for all widths, and are attained along one path of neurons.
-
-        Raises
-        ------
-        ArgumentError
-            `power` or `layers` is no whole number of at least 1.
-        DataError
-            The inputs are no matrix of finite numbers.
-
+        They hold for all widths, that of the Hessian not at the kinks of ReLUs, p = 1. A bias of
+        the first layer is the weight of an input that is always 1. Raises ArgumentError, DataError.
         """
         # |s(z)| <= |z|^p, and likewise for derivatives of s, so the margin, its derivatives and its
         # second derivatives by the layers are at most those of F(r) = |x|^{k_1} r_1^{k_1} .. r_m,

@@ -2,8 +2,7 @@
 
 from ..core.public import guard
 from .evaluation import robustness
-from .lipschitz import score_lipschitz
 from .report import RobustnessReport
 
-__all__ = ["RobustnessReport", "robustness", "score_lipschitz"]
+__all__ = ["RobustnessReport", "robustness"]
 guard(globals())

@@ -17,7 +17,6 @@ from .products import (
     multiply_absolute,
     without_biases,
 )
-from .traced_layers import trace_layers
 
 _LARGEST_SIDE = 3200
 """Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
@@ -33,47 +32,6 @@ _LEAST = 2.0**-1074
 """The smallest float64 number: a product below it vanishes, and one result may lose that much."""
 _LOGARITHMS = 1 + 1e-12
 """Factor by which a product is raised that is taken by logarithms: these are below 1e5 in sum."""
-
-
-def score_lipschitz(net: nn.Module, x: Tensor) -> Tensor:
-    """Bound the L2 Lipschitz constants of the score gaps Phi_y - Phi_j of a chain of layers.
-
-    A gap over its constant is a radius within which it stays positive. The bound is the product of
-    the norms of the layers, consecutive linear ones taken as one map; the last one counts by its
-    rows' differences. Norms are exact to 1e-9 and the rounding of layers that are multiplied out;
-    convolutions too large to be written out are bounded through their Fourier transform.
-
-    Parameters
-    ----------
-    net : torch.nn.Module
-        A float64 net in evaluation mode, which torch.fx can trace: linear layers, convolutions,
-        pools, batch norms, ReLUs, and sums of branches.
-    x : tensor of shape (n, ...)
-        Inputs, of which only the shape and the device are used.
-
-    Returns
-    -------
-    float64 tensor of shape (C, C)
-        One bound for each pair of classes, whose diagonal means nothing; for a net with one output
-        the bound of Phi itself, of shape (1, 1).
-
-    Raises
-    ------
-    ModelError
-        The net cannot be traced, or a layer has no known Lipschitz constant.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from netmargin.radii import score_lipschitz
-    >>> net = torch.nn.Linear(2, 1, bias=False).double()
-    >>> _ = net.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
-    >>> round(score_lipschitz(net, torch.zeros(1, 2).double()).item(), 6)
-    5.0
-
-    Source: Tsuzuku, Sato and Sugiyama 2018.
-    """
-    return multiply_norms(*chain_norms([named.layer for named in trace_layers(net, x)], x))
 
 
 def multiply_norms(norms: list[float], last: Tensor) -> Tensor:

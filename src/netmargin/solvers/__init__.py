@@ -8,7 +8,6 @@ from .hard_kernel import KernelSolution
 from .interpolation import KernelInterpolation, MeasureInterpolation, min_norm_interpolation
 from .kernel import f2_max_margin, kernel_max_margin, ntk_max_margin
 from .linear import LinearSolution, linear_max_margin
-from .narrow import NarrowSolution, narrow_max_margin
 
 # Behind the regressor, and not public by itself; files of its solutions are read through here.
 from .regularized import SquaredVariationNormSolution as SquaredVariationNormSolution, f1_logistic
@@ -28,7 +27,6 @@ __all__ = [
     "LinearSolution",
     "LogisticVariationNormSolution",
     "MeasureInterpolation",
-    "NarrowSolution",
     "ReLUMeasure",
     "SoftKernelSolution",
     "SoftVariationNormSolution",
@@ -43,7 +41,6 @@ __all__ = [
     "kernel_soft_margin",
     "linear_max_margin",
     "min_norm_interpolation",
-    "narrow_max_margin",
     "ntk_max_margin",
 ]
 guard(globals())

@@ -13,12 +13,13 @@ from ... import datasets
 from ...models import mlp
 from ...regularization import regularization_path
 from ...regularization.weak import weak_regularization
-from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation, narrow_max_margin
+from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation
 from ..ledger.claim import claim
 from ..ledger.draws import draw_blobs, draw_points
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 from ._interpolation import interpolation_path
+from ._narrow import narrow_max_margin
 
 NORMS = {"global": 2.0, "l1": 1.0, "linf": np.inf}
 """The norms of the penalty, with the p of each l_p."""

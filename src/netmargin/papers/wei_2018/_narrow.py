@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from ..core.arguments import check_count, check_flag, check_number
-from ..core.deadline import Deadline
-from ..core.matrices import SolverData, binary_data
-from ..errors import DataError
-from ..result import Bracket, MarginSolution, Status, judge_bracket
-from .attained import attained_margin
-from .columns.master import Constraints
-from .columns.polish import polish_neurons
-from .extended import round_up
-from .hull import as_integers, find_contradiction, normalize_rows
-from .solution import ReLUMeasure
+from ...core.arguments import check_count, check_flag, check_number
+from ...core.deadline import Deadline
+from ...core.matrices import SolverData, binary_data
+from ...core.public import guarded
+from ...errors import DataError
+from ...result import Bracket, MarginSolution, Status, judge_bracket
+from ...solvers.attained import attained_margin
+from ...solvers.columns.master import Constraints
+from ...solvers.columns.polish import polish_neurons
+from ...solvers.extended import round_up
+from ...solvers.hull import as_integers, find_contradiction, normalize_rows
+from ...solvers.solution import ReLUMeasure
 
 _MOST_PROGRAMS = 200_000
 """Choices of patterns that are tried at most: at a few milliseconds each, some ten minutes."""
@@ -52,6 +53,7 @@ class NarrowSolution(ReLUMeasure, MarginSolution):
     programs: int  #: Choices of which the convex problem was solved
 
 
+@guarded
 def narrow_max_margin(
     X: Any,
     y: Any,
@@ -61,53 +63,12 @@ def narrow_max_margin(
     tol: float = 1e-6,
     time_limit: float | None = None,
 ) -> NarrowSolution:
-    """The largest normalized margin of two-layer ReLU nets with few neurons, for few samples.
+    """The largest normalized margin of two-layer ReLU nets with at most `width` neurons, for
+    samples of rank at most 2 to the last digit.
 
-    gamma*,m is the best q_min / ||theta||^2 of nets sum_j b_j relu(a_j . x~) with at most m =
-    `width` neurons. Every choice of their signs and activation patterns leaves a convex problem;
-    all are solved, which are 4n over m for samples of rank 2.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, d)
-        Inputs of rank at most 2 to the last digit; computations are in float64.
-    y : array_like of shape (n,)
-        Labels {-1, +1} or {0, 1}.
-    width : int
-        The number of neurons m, at least 1.
-    bias : bool, default False
-        Whether neurons have a bias.
-    tol : float, default 1e-6
-        Relative gap between margin and upper bound up to which the status is OPTIMAL.
-    time_limit : float, optional
-        Seconds after which the best net so far is returned, as it is at Ctrl-C; half the smallest
-        |x~| bounds the margin then. No limit by default.
-
-    Returns
-    -------
-    NarrowSolution
-        A `ReLUMeasure` of at most m neurons (`atoms`, float64 of shape (k, D)) with its margin and
-        a proved upper bound.
-
-    Raises
-    ------
-    DataError
-        For X or y of a wrong shape or kind, rank above 2, or more than 200,000 choices.
-    ArgumentError
-        For any other argument out of range.
-
-    Examples
-    --------
-    >>> import netmargin as nm
-    >>> X, y = nm.datasets.parity(2, 2)
-    >>> narrow = [nm.solvers.narrow_max_margin(X, y, m) for m in (1, 2, 3, 4)]
-    >>> wide = nm.solvers.f1_max_margin(X, y, bias=False)
-    >>> [round(net.margin, 6) for net in narrow], round(wide.margin, 6)
-    ([0.0, 0.0, 0.0, 0.125], 0.125)
-    >>> narrow[3].certified, narrow[3].gap < 1e-6
-    (True, True)
-
-    Source: Wei et al. 2018, Theorem 3.2.
+    Every choice of the neurons' signs and activation patterns leaves a convex problem; all are
+    solved, which are 4n over m. At the time limit or Ctrl-C the best net so far is returned. Wei et
+    al. 2018, Theorem 3.2.
     """
     started, deadline = time.monotonic(), Deadline(time_limit)
     width, tol = check_count("width", width), check_number("tol", tol, above=0, below=1)
