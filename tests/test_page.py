@@ -440,7 +440,8 @@ def test_a_net_is_not_called_better_for_what_calibration_can_make():
 def test_each_net_is_measured_once_and_compared_as_nm_compare_does(monkeypatch):
     data, heldout = digits_data()
     nets = {"150": digits_net()[0], "3": digits_net(3)[0]}
-    found, calls = nm.compare(nets, data, heldout, input_margins=True, progress=False), []
+    how = {"input_margins": True, "batch_size": measured.AT_ONCE, "progress": False}
+    found, calls = nm.compare(nets, data, heldout, **how), []
     real = measured.measure
     monkeypatch.setattr(measured, "measure", lambda *a, **o: calls.append(a[0]) or real(*a, **o))
     facts = facts_of(nets, data, heldout)

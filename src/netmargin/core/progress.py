@@ -22,7 +22,8 @@ class Progress:
     """A display of a run's state and of the time left, as a context manager."""
 
     def __init__(self, shown: bool, title: str) -> None:
-        self._shown, self._title, self._part = shown, title, _part.get()
+        self._title, self._part = title, _part.get()
+        self._shown = shown or self._part is not None
         self._bar: Any = None  # rich is imported only when there is a terminal to draw on
         self._task: Any = None
         self._started = self._logged = time.monotonic()

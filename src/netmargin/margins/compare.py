@@ -129,7 +129,7 @@ def compare(
     warned: list[tuple[str, str]] = []
     with Progress(progress, "compare") as display:
         for index, (name, model) in enumerate(named.items()):
-            display.draw(index, len(named) - index, f"{name}, net {index + 1} of {len(named)}")
+            shown = f"{name}, net {index + 1} of {len(named)}"
             measured = partial(
                 measure,
                 model,
@@ -140,7 +140,7 @@ def compare(
                 groups=groups,
             )
             near: bool | InputMargins = input_margins
-            with hear_warnings() as heard:
+            with hear_warnings() as heard, display.part(shown, index, 1, len(named)):
                 if data is not None:
                     if near and layer is not None:
                         near = _measure_behind(model, data, layer, rivals, batch_size)

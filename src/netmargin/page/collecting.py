@@ -16,12 +16,9 @@ from ..nets.seen_samples import describe_seen
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, LinkedRadii, link_radii
 from .inputs import check_texts, describe_inputs
-from .measured import Measured, analyse_net, measure_split, open_split
+from .measured import AT_ONCE, Measured, analyse_net, measure_split, open_split
 from .subject import Given
 from .wrong_labels import link_labels
-
-_BATCH = 200
-"""Samples of a pass of `measure`, whose size says whether threads are worth their coordination."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     seen = describe_seen(model, arrays["training"], samples) if len(arrays) == 2 else ""
     if seen:
         warn_caller(seen)
-    first, _ = next(batches(samples, _BATCH, model))
+    first, _ = next(batches(samples, AT_ONCE, model))
     nets = {title: model}
     if given.comparison is None:
         nets |= dict(list(given.models.items())[1:])
@@ -81,11 +78,10 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     with fitting_threads(work_of(model, first)), Progress(options.progress, "page") as display:
         homogeneity = analyse_net(model, samples)
         for name, net in nets.items():
-            analysis = homogeneity if net is model else None
             for key, own in arrays.items():
                 shown = f"{titles[key].lower()} samples of {name}".strip()
                 with display.part(shown, done, len(own), len(nets) * sum(sizes)):
-                    split = measure_split(key, titles[key], net, own, analysis, options)
+                    split = measure_split(key, titles[key], net, own, options)
                 measured[name].append(split)
                 done += len(own)
     splits = tuple(measured[title])

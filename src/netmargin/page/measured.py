@@ -3,19 +3,22 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from torch import Tensor, nn
 
 from ..errors import ArgumentError, DataError, ModelError
 from ..homogeneity import Homogeneity, analyse
-from ..margins import InputMargins, MarginReport, input_margins, measure
+from ..margins import MarginReport, measure
 from ..margins.mistakes import is_at_chance
 from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, read_model_and_data
 from ..nets.model import in_mode, scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
+
+AT_ONCE = 100
+"""Samples of a pass, as of `input_margins`: backward passes take more memory than scores."""
 
 
 @dataclass(frozen=True)
@@ -97,47 +100,30 @@ def analyse_net(model: nn.Module, samples: Arrays) -> Homogeneity:
 
 
 def measure_split(
-    key: str,
-    title: str,
-    model: nn.Module,
-    samples: Arrays,
-    homogeneity: Homogeneity | None,
-    options: Any,
+    key: str, title: str, model: nn.Module, samples: Arrays, options: Any
 ) -> Measured:
     """Measure a net on a split, by the options of the page; `no_distance` may say why not all."""
-    report = measure(
+    measured = partial(
+        measure,
         model,
         samples,
         heldout={"Held-out": True, "Training": False}.get(title),
-        homogeneity=homogeneity,
+        batch_size=AT_ONCE,
         class_names=options.class_names,
         within=options.within,
         groups=options.groups,
     )
-    found, why = None, report.warning
-    if not report.saturated:
-        found, why = _measure_distances(model, samples, options)
-        report = replace(report, input_margins=found)
-    assert report.labels is not None  # `measure` always fills them
-    assert report.others is not None
+    try:
+        report = measured(input_margins=True)
+        why = report.warning if report.saturated else ""
+    # Nets without gradients in their inputs have no distances, and everything else on the page.
+    except (ModelError, DataError, ArgumentError) as error:
+        report, why = measured(), str(error)
+    if why:
+        report = replace(report, input_margins=None)
+    found = report.input_margins
+    assert report.others is not None  # `measure` always fills them
     # Where there are no distances, the rival is the next best answer.
     rivals = report.others if found is None else found.rivals
     shown = tensors_of(samples.X)[0]  # of inputs by name the first
     return Measured(key, title, shown.detach().cpu(), report, report.answers, rivals, why)
-
-
-def _measure_distances(
-    model: nn.Module, samples: Arrays, options: Any
-) -> tuple[InputMargins | None, str]:
-    """The distances to the boundary, or why there are none."""
-    try:
-        found = input_margins(
-            model,
-            samples,
-            class_names=options.class_names,
-            progress=options.progress,
-        )
-    # Nets without gradients in their inputs have no distances, and everything else on the page.
-    except (ModelError, DataError, ArgumentError) as error:
-        return None, str(error)
-    return found, ""
