@@ -9,18 +9,12 @@ from torch import nn
 
 from .. import losses
 from ..core.files import write_atomically
-from ..core.records import Table
 from ..training.recipes import RECIPES
 from . import inputs
 from .printing import as_json
 
 HELP = "Train past float underflow, watching the margins."
 EPILOG = inputs.RECIPE_LIST
-
-_MILESTONES = (-1, -2, -5, -10, -20, -40, -80, -120, -200, -400, -800)
-"""Values of log10 of the mean loss in the table: each about twice the one before, as the log of the
-time of training is, down to the papers' -800.
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,20 +82,17 @@ def run(options: argparse.Namespace) -> None:
         "limit": options.limit,
     }
     figures = _save_results(folder, model, history, report, made_by)
-    milestones = _select_milestones(history.rows)
     if options.json:
         result = {
             "status": history.status,
             "message": history.message,
             "folder": folder,
-            "milestones": milestones,
             "final": report.to_dict(),
         }
         print(as_json(result))
     else:
-        print(_write_table(milestones, name))
         print(
-            f"{history.message}. Results: {folder}/ (history.jsonl, model.safetensors,"
+            f"{history.summary()}\nResults: {folder}/ (history.jsonl, model.safetensors,"
             f" summary.json, {', '.join(p.name for p in figures)})"
         )
 
@@ -122,34 +113,6 @@ def _save_results(
         "attempts": sum(history.column("attempts")),
         "final": report.to_dict(),
         "homogeneity": report.homogeneity.to_dict(),
-        "milestones": _select_milestones(history.rows),
     }
     write_atomically(folder / "summary.json", as_json(summary).encode())
     return draw_run(history, report, folder)
-
-
-def _select_milestones(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the first epoch at or below each milestone, and of the last epoch."""
-    first = [
-        next((r for r in rows if r["log10_mean_loss"] <= level), None) for level in _MILESTONES
-    ]
-    return list({row["epoch"]: row for row in (*first, rows[-1]) if row is not None}.values())
-
-
-def _write_table(rows: list[dict[str, Any]], title: str) -> str:
-    """Some rows of a history as a table."""
-    columns = {
-        "epoch": ("epoch", "d"),
-        "log10_mean_loss": ("log10 loss", ".2f"),
-        "accuracy": ("correct", ".2%"),
-        "q_min": ("q_min", ".3g"),
-        "normalized_margin": ("margin", ".3g"),
-        "layer_normalized_margin": ("per layers", ".3g"),
-        "smoothed_margin": ("smoothed", ".3g"),
-    }
-    cells = [
-        ["–" if row[key] is None else format(row[key], columns[key][1]) for key in columns]
-        for row in rows
-    ]
-    note = "margin = q_min / norm^L; per layers = q_min / product of layer norms"
-    return Table(title, cells, [head for head, _ in columns.values()], [note]).text()

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..margins.mistakes import find_mistake
 from ..margins.quantiles import quantiles
 from .facts import Facts
 from .measured import Measured
@@ -79,25 +80,21 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
         )
     said = []
     if len(present) > 2:
-        label, rival, n = _largest_pair(split.labels, split.rivals)
+        neighbours = find_mistake(split.labels, split.rivals)
+        assert neighbours is not None  # no rival is the class of its sample
+        label, rival, n = neighbours
         said.append(
             f"Most common neighbours: {quoted(name(label))} next to {quoted(name(rival))}"
             f" ({count(n)} {facts.noun}s)."
             if n > 1
             else "No two classes are neighbours twice."
         )
-    if not bool(split.wrong.any()):
+    if (found := find_mistake(split.labels, split.answers)) is None:
         return " ".join([start, *said, "There is no mistake."])
-    label, answer, n = _largest_pair(split.labels[split.wrong], split.answers[split.wrong])
+    label, answer, n = found
     mistake = f"Most common mistake: {quoted(name(label))} taken for {quoted(name(answer))}"
     said.append(f"{mistake} ({count(n)} times)." if n > 1 else "No mistake occurs twice.")
     return " ".join([start, *said])
-
-
-def _largest_pair(labels: Tensor, others: Tensor) -> tuple[int, int, int]:
-    """The most common pair of a label and another class, and how often."""
-    found = _list_pairs(labels, others)
-    return found["label"][0], found["other"][0], found["count"][0]
 
 
 def _count_pairs(split: Measured, number: int) -> dict[str, Any]:

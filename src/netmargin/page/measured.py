@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from ..errors import ArgumentError, DataError, ModelError
 from ..homogeneity import Homogeneity, analyse
 from ..margins import MarginReport, measure
-from ..margins.mistakes import is_at_chance
 from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, read_model_and_data
 from ..nets.model import in_mode, scores
@@ -54,11 +53,6 @@ class Measured:
     def wrong(self) -> Tensor:
         """Whether each sample is wrong, shape (N,); ties count as wrong."""
         return self.report.q <= 0
-
-    @property
-    def at_chance(self) -> bool:
-        """Whether one answer for all samples would be right as often."""
-        return is_at_chance(self.labels, self.wrong)
 
     @cached_property
     def distances(self) -> Tensor:

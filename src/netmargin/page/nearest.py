@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..margins.mistakes import is_at_chance
 from ..nets.images import as_images
 from .facts import Facts
 from .inputs import snippets
@@ -46,7 +47,7 @@ def _describe_near(facts: Facts, split: Measured) -> str:
         near = count(int((~split.wrong & (split.distances < limit)).sum()))
         where = "boundary" if facts.has_distances else "next answer"
         counts += f" Right, but within {plain(limit)} of the {where}: {near}."
-    if split.at_chance:
+    if is_at_chance(split.labels, split.wrong):
         return f"{counts} Compare labels and classes before you look at single ones."
     return (
         f"{counts} Look at these {facts.noun}s first: hard ones lie near the boundary, mislabelled"
