@@ -2,14 +2,12 @@
 and by hand.
 """
 
-import clarabel
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
+from test_sliding_columns_exact import solve_cone_program
 
 import netmargin as nm
-from netmargin.core.cone_program import minimize
 from netmargin.errors import ArgumentError
 from netmargin.result import Status
 from netmargin.solvers import (
@@ -36,37 +34,24 @@ def draw(D: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, y, random.normal(size=n)
 
 
-def least_norm(Z, y, slope, *, equal=False, cost=np.inf) -> float:
-    """The least sum of |u| + cost (sum of hinges) over a u in each cell of the hyperplanes and for
-    each sign, where outputs are at least 1 or equal to y.
-    """
-    n, D = Z.shape
-    drawn = np.random.default_rng(0).normal(size=(20_000, D))
-    sides = np.repeat(np.unique(drawn @ Z.T >= 0, axis=0), 2, axis=0)
-    m = len(sides)
-    signs = np.resize([1.0, -1.0], m)
-    # Variables: bounds of |u| (m,), u (m, D), slacks (n,).
-    outputs = (signs[:, None] * np.where(sides, 1.0, slope)).T[:, :, None] * Z[:, None]
-    outputs = np.hstack([np.zeros((n, m)), outputs.reshape(n, m * D), np.zeros((n, n))])
-    slacks = np.eye(n, m + m * D + n, k=m + m * D)
-    inside = [np.where(side, 1.0, -1.0)[:, None] * Z for side in sides]
-    inside = sparse.hstack([
-        sparse.csc_matrix((m * n, m)), sparse.block_diag(inside), sparse.csc_matrix((m * n, n))
-    ])  # fmt: skip
-    order = [i for j in range(m) for i in (j, *range(m + j * D, m + (j + 1) * D))]
-    norms = sparse.eye(m + m * D + n, format="csr")[order]
-    fit = -outputs if equal else -y[:, None] * outputs - (cost < np.inf) * slacks
-    A = sparse.vstack([fit, -slacks, -inside, -norms], format="csc")
-    b = np.zeros(A.shape[0])
-    b[:n] = -y if equal else -1.0
-    cones = [
-        clarabel.ZeroConeT(n) if equal else clarabel.NonnegativeConeT(n),
-        clarabel.NonnegativeConeT(n + m * n),
-        *[clarabel.SecondOrderConeT(1 + D)] * m,
-    ]
-    prices = np.concatenate([np.ones(m), np.zeros(m * D), np.full(n, min(cost, 1.0))])
-    x, _ = minimize(prices, A, b, cones, tol=1e-10)
-    return float(prices @ x)
+def compare(X, y, values, slope) -> None:
+    """All three problems equal the cone program over all activation patterns."""
+    options = {"bias": False, "activation": leaky(slope)}
+    hard = f1_max_margin(X, y, **options)
+    best = 0.5 / solve_cone_program(X, y[:, None], slope, "hard")
+    assert hard.certified
+    assert hard.margin == pytest.approx(best, rel=1e-6)
+    assert hard.upper_bound == pytest.approx(best, rel=1e-6)
+    assert hard.normalized_margin(X, y) == pytest.approx(hard.margin, rel=1e-12)
+    soft = f1_soft_margin(X, y, C=1.0, **options)
+    assert soft.certified
+    least = solve_cone_program(X, y[:, None], slope, "hinge")
+    assert soft.objective == pytest.approx(least, rel=1e-6)
+    through = min_norm_interpolation(X, values, **options)
+    assert through.certified
+    least = solve_cone_program(X, values[:, None], slope, "equality")
+    assert through.norm == pytest.approx(least, rel=1e-6)
+    assert through.decision_function(X) == pytest.approx(values, abs=1e-6)
 
 
 @pytest.mark.slow_cases("2-0", "3")
@@ -74,20 +59,14 @@ def least_norm(Z, y, slope, *, equal=False, cost=np.inf) -> float:
 @pytest.mark.parametrize("D", [2, 3])
 def test_margins_are_those_of_a_cone_program_over_all_patterns(D, slope):
     for seed in range(2):
-        X, y, values = draw(D, seed)
-        hard = f1_max_margin(X, y, bias=False, activation=leaky(slope))
-        best = 0.5 / least_norm(X, y, slope)
-        assert hard.certified
-        assert hard.margin == pytest.approx(best, rel=1e-6)
-        assert hard.upper_bound == pytest.approx(best, rel=1e-6)
-        assert hard.normalized_margin(X, y) == pytest.approx(hard.margin, rel=1e-12)
-        soft = f1_soft_margin(X, y, C=1.0, bias=False, activation=leaky(slope))
-        assert soft.certified
-        assert soft.objective == pytest.approx(least_norm(X, y, slope, cost=1.0), rel=1e-6)
-        through = min_norm_interpolation(X, values, bias=False, activation=leaky(slope))
-        assert through.certified
-        assert through.norm == pytest.approx(least_norm(X, values, slope, equal=True), rel=1e-6)
-        assert through.decision_function(X) == pytest.approx(values, abs=1e-6)
+        compare(*draw(D, seed), slope)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2, 32))
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, -1.0])
+def test_more_sets_have_the_margins_of_cone_programs(slope, seed):
+    compare(*draw(2 + seed % 2, seed), slope)
 
 
 @pytest.mark.nightly_cases("6-0.3")
@@ -208,7 +187,8 @@ def test_values_of_opposite_points_bind_functions_by_their_activation():
         assert (solution.norm < np.inf) == found
         if found:
             assert solution.decision_function(X) == pytest.approx(y, abs=1e-6)
-            assert solution.norm == pytest.approx(least_norm(X, y, slope, equal=True), rel=1e-6)
+            least = solve_cone_program(X, y[:, None], slope, "equality")
+            assert solution.norm == pytest.approx(least, rel=1e-6)
         else:
             assert solution.status is Status.NOT_ATTAINABLE
             assert solution.dual @ y > 0

@@ -24,12 +24,15 @@ SLOPES = [0.0, 0.1, 0.5, -1.0]
 
 
 def find_patterns(Z: np.ndarray) -> np.ndarray:
-    """Which samples (n,) are on the positive side, in every cell of the space of neurons."""
+    """Which samples (n,) are on the positive side, in every cell of the space of neurons, and in
+    some that are flat.
+    """
     D, found = Z.shape[1], []
     for rows in map(list, itertools.combinations(range(len(Z)), D - 1)):
         for w in (np.linalg.svd(Z[rows])[2][-1:].T * [1, -1]).T:
-            sides = np.repeat((Z @ w > 0)[None], 2 ** (D - 1), 0)
-            sides[:, rows] = list(itertools.product([False, True], repeat=D - 1))
+            on = np.flatnonzero(np.abs(Z @ w) < 1e-9)
+            sides = np.repeat((Z @ w > 0)[None], 2 ** len(on), 0)
+            sides[:, on] = list(itertools.product([False, True], repeat=len(on)))
             found.append(sides)
     return np.unique(np.concatenate(found), axis=0)
 
@@ -50,8 +53,10 @@ def find_best_neuron(Z: np.ndarray, c: np.ndarray, phi) -> tuple[np.ndarray, flo
     return W[values.argmax()], float(values.max())
 
 
-def solve_cone_program(Z, y, slope: float, loss_name: str, cost: float) -> float:
-    """The least norm plus loss of nets of leaky ReLUs, over all activation patterns."""
+def solve_cone_program(Z, y, slope: float, loss_name: str, cost: float = 1.0) -> float:
+    """The least norm plus loss of nets of leaky ReLUs, over all activation patterns; y (n, 1) are
+    labels, or values.
+    """
     n, D = Z.shape
     patterns = np.repeat(find_patterns(Z), 2, 0)
     m, equal = len(patterns), loss_name == "equality"
@@ -71,7 +76,7 @@ def solve_cone_program(Z, y, slope: float, loss_name: str, cost: float) -> float
         ]
     )
     b = np.zeros(A.shape[0])
-    b[:n] = -y[:, 0] * np.arange(1, n + 1) if equal else -1.0
+    b[:n] = -y[:, 0] if equal else -1.0
     first = clarabel.ZeroConeT(n) if equal else clarabel.NonnegativeConeT(n)
     cones = [first, clarabel.NonnegativeConeT(m * n + n), *[clarabel.SecondOrderConeT(D + 1)] * m]
     squares, q = np.zeros(A.shape[1]), np.zeros(A.shape[1])
@@ -117,7 +122,8 @@ def test_corners_and_constraints_never_contradict_cone_programs(loss_name, slope
     monkeypatch.setattr(sliding, "_MOST_ROUNDS", 8)
     for seed, D in itertools.product(range(2), (2, 3)):
         Z, y = draw(6 + seed, D, seed)
-        least = solve_cone_program(Z, y, slope, loss_name, 2.0)
+        values = y * np.arange(1, len(y) + 1)[:, None] if loss_name == "equality" else y
+        least = solve_cone_program(Z, values, slope, loss_name, 2.0)
         loss, phi = make_loss(loss_name, y, 2.0), leaky(slope)
         judge(sliding.slide_columns(Z, loss, activation=phi), Z, loss, phi, least)
 
