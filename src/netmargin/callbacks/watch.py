@@ -19,7 +19,7 @@ from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, batches, open_data, open_model_and_data, takes_data
 from ..nets.model import in_mode
 from ..nets.named_scores import settle_scores
-from ..nets.seen_samples import describe_seen
+from ..nets.seen_samples import warn_of_seen
 from ..nets.shared import alone, digest_of, is_first_process
 from ..result import Status
 from ..training import History, save_weights
@@ -139,11 +139,8 @@ class Watch:
         self._randomness = [Randomness(samples, check_model(model)) for samples in given]
         with self._undisturbed():
             self._open()
-            seen = ""
             if self._validation is not None:
-                seen = describe_seen(self._net, self._samples, self._validation)
-        if seen:
-            warn_caller(seen)
+                warn_of_seen(self._net, self._samples, self._validation)
         margins = sample_margins(record_margins, self.folder, self._samples, "folder")
         self._file = HistoryFile(self.folder, margins) if self.folder else None
         if self._file:
@@ -194,9 +191,7 @@ class Watch:
             save_weights(self.model, self.folder / "model.safetensors")
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint of the loop keeps, for `state` of the watch that goes on: plain values
-        and the rows so far.
-        """
+        """What a checkpoint of the loop keeps, for `state` of the watch that goes on."""
         return {"calls": self._calls, "rows": copy.deepcopy(self.history.rows)}
 
     def _try(self, *, epoch: float, step: int) -> dict[str, Any] | None:

@@ -58,10 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         drop_output(sys.stdout)
         where = f" {error.filename}" if error.filename else " the output"
-        say(
-            f"netmargin: Cannot read or write{where}: {error.strerror}. Free some space, or choose"
-            " another place."
-        )
+        say(f"netmargin: Cannot read or write{where}: {error.strerror}. Choose another place.")
         return 1
     finally:
         warnings.showwarning = shown

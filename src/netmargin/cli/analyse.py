@@ -33,8 +33,7 @@ def run(options: argparse.Namespace) -> None:
             shape = [inputs.positive(int)(part) for part in options.shape.split(",")]
         except ValueError:
             raise ArgumentError(
-                "--shape takes positive whole numbers separated by commas, such as 3,32,32; got"
-                f" {options.shape!r}"
+                f"--shape takes positive whole numbers, such as 3,32,32; got {options.shape!r}"
             ) from None
         # Four inputs: the rules are checked numerically on several, and more tell nothing new.
         x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0), device="cpu")

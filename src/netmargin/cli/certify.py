@@ -82,10 +82,7 @@ def _describe_samples(options: argparse.Namespace, X: Any, y: Any) -> str:
                 " margins. Leave --limit out."
             )
     if options.split == "test" and inputs.data_name(options) in datasets.BY_NAME:
-        return (
-            f"{samples}, which are test samples: of the max-margin problem of training it says"
-            " nothing."
-        )
+        return f"{samples}, which are test samples: it says nothing of the problem of training."
     if trained_on is not None:
         return f"{samples}, and the run beside the weights was trained on others."
     if options.limit is None:

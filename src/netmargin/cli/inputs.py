@@ -187,8 +187,7 @@ def data_name(options: argparse.Namespace) -> str:
     name = options.data or (recipe.data if recipe else None)
     if name is None:
         raise ArgumentError(
-            f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file with arrays"
-            " X and y."
+            f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file of X and y."
         )
     return name
 

@@ -94,10 +94,7 @@ def _reproduce_figures(
         minutes = sum(figure(id).minutes[options.scale] for id in chosen)
         duration = f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
         most = "at most " if len(chosen) > 1 else ""  # figures may share runs
-        say(
-            f"{', '.join(chosen)}: {most}about {duration} on 2 cores; what is finished survives an"
-            " interruption"
-        )
+        say(f"{', '.join(chosen)}: {most}about {duration} on 2 cores; what is finished is kept")
     outcomes: dict[str, Any] = {}
     try:
         shared = {"out": options.out, "jobs": options.jobs, "progress": not options.quiet}

@@ -96,9 +96,7 @@ class LabelErrors(Record):
 
     @property
     def verdict(self) -> str:
-        """How many labels are wrong: about, and at most, if they are spread over the other classes
-        at random.
-        """
+        """How many labels are wrong: about, and at most, with confidence 95%."""
         most, n = f"at most {self.count_at_most:,}", f"{self.n:,} labels"
         if self.tells_nothing:
             return (

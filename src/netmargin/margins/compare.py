@@ -19,7 +19,7 @@ from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, open_data, read_pair, takes_data
 from ..nets.row_order import warn_of_dropped_rows
-from ..nets.seen_samples import describe_seen
+from ..nets.seen_samples import warn_of_seen
 from ..nets.shared import digest_of
 from .comparison import Comparison, Difference, name_together
 from .input_margins import InputMargins, input_margins as measure_input_margins
@@ -121,9 +121,7 @@ def compare(
         raise DataError("compare needs labelled data: nm.compare(models, heldout=(X, y)).")
     data, heldout = map(_tell_passes, (data, heldout))
     if data is not None and heldout is not None:
-        first = check_model(next(iter(named.values())))
-        if seen := describe_seen(first, data, heldout):
-            warn_caller(seen)
+        warn_of_seen(check_model(next(iter(named.values()))), data, heldout)
     training: list[MarginReport] = []
     reports: list[MarginReport] = []
     warned: list[tuple[str, str]] = []
@@ -196,9 +194,8 @@ class _SamePasses:
         warn_of_dropped_rows(self._batches, read)
         if read and self._digest not in (b"", digest.digest()):
             raise DataError(
-                "The data are others, or in another order, each time they are read, so that samples"
-                " cannot be paired. Pass a DataLoader with shuffle=False and without augmentation,"
-                " or (X, y)."
+                "The data are others, or in another order, each time they are read. Pass a"
+                " DataLoader with shuffle=False and without augmentation, or (X, y)."
             )
         self._digest = digest.digest()
 

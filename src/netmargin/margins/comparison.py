@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..core.records import Certainty, Row, Table, json_ready, number, values_of
 from ..core.saved_records import Record
@@ -127,12 +126,10 @@ class Comparison(Record):
         return pandas.DataFrame([difference.to_dict() for difference in self.differences])
 
     def class_frame(self) -> Any:
-        """Return a pandas DataFrame with one row per class: its samples, and how many of them each
-        net gets wrong.
-        """
+        """Return a pandas DataFrame of the samples per class, and how many each net gets wrong."""
         import pandas
 
-        labels, missed = self._labels, [report.q <= 0 for report in self.reports]
+        labels, missed = self.reports[0].labels, [report.q <= 0 for report in self.reports]
         classes = labels.unique().tolist()
         rows = [
             [int((labels == c).sum()), *(int((labels[own] == c).sum()) for own in missed)]
@@ -142,14 +139,12 @@ class Comparison(Record):
         return pandas.DataFrame(rows, index, ["samples", *self.names])
 
     def disagreements(self) -> Any:
-        """Return a pandas DataFrame of the samples to which not all nets give the same answer: the
-        label and the answers, by the number of the sample in the data.
-        """
+        """Return a pandas DataFrame of label and answers where not all nets answer alike."""
         import pandas
 
         answers = torch.stack([report.answers for report in self.reports])
         rows = torch.nonzero((answers != answers[0]).any(0))[:, 0]
-        columns = torch.stack([self._labels, *answers])[:, rows]
+        columns = torch.stack([self.reports[0].labels, *answers])[:, rows]
         named = [list(map(self._called.of, column)) for column in columns.tolist()]
         index = pandas.Index(rows.tolist(), name="sample")
         return pandas.DataFrame(dict(zip(["label", *self.names], named, strict=True)), index)
@@ -164,20 +159,13 @@ class Comparison(Record):
         return json_ready({"verdict": self.verdict, "nets": nets, "differences": differences})
 
     @property
-    def _labels(self) -> Tensor:
-        """The class of each sample that compares the nets."""
-        labels = self.reports[0].labels
-        assert labels is not None  # `measure` always fills them
-        return labels
-
-    @property
     def _called(self) -> ClassNames:
         """What the classes are called."""
         return ClassNames(self.reports[0].class_names)
 
     def _tell_apart(self, best: int, other: int) -> str:
         """What the errors of two nets say, of which the first makes no more."""
-        names, n = (self.names[best], self.names[other]), len(self._labels)
+        names, n = (self.names[best], self.names[other]), len(self.reports[0].labels)
         missed = [(self.reports[index].q <= 0) for index in (best, other)]
         if torch.equal(*(self.reports[index].q for index in (best, other))):
             return f"{names[0]} and {names[1]} have the same margins: is it one net, given twice?"
@@ -203,11 +191,11 @@ class Comparison(Record):
         from scipy.stats import binomtest  # late: scipy.stats takes half a second to load
 
         said: list[tuple[int, str]] = []
-        classes = self._labels.unique().tolist()
+        classes = self.reports[0].labels.unique().tolist()
         for i, j in combinations(range(len(self.names)), 2):
             missed = [self.reports[index].q <= 0 for index in (i, j)]
             for c in classes:
-                own = self._labels == c
+                own = self.reports[0].labels == c
                 only = [int((own & missed[k] & ~missed[1 - k]).sum()) for k in (0, 1)]
                 # McNemar's exact test, at 95% for all classes together (Bonferroni).
                 if sum(only) and binomtest(only[0], sum(only)).pvalue * len(classes) <= 0.05:
@@ -265,11 +253,10 @@ class Comparison(Record):
         if not held:
             notes.append("All this holds where no net was trained on these samples.")
         notes.append(
-            "Each interval covers 95% of data sets on its own: of 20 pairs of equal nets one may"
-            " look different."
+            "Each interval covers 95% on its own: of 20 pairs of equal nets one may look different."
         )
         what = f"{'held-out ' * bool(held)}samples"
-        title = f"{len(self.names)} nets on {len(self._labels):,} {what}."
+        title = f"{len(self.names)} nets on {len(self.reports[0].labels):,} {what}."
         title = " ".join([title, *self.verdict])
         return Table(title, rows, ("", *self.names), notes, self.warning)
 

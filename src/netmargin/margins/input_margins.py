@@ -124,9 +124,8 @@ class InputMargins(Record):
         if not torch.isfinite(self.headroom).any():
             return ""
         return (
-            "Only the rivals with the highest scores were looked at: exact for a sample unless the"
-            f" gradients of others are {quantiles(self.headroom)[0]:.3g} times the largest seen"
-            " (for 90% of the samples)."
+            "Only the rivals with the highest scores were looked at: exact for 90% of the samples"
+            f" unless gradients of others are {quantiles(self.headroom)[0]:.3g} times those seen."
         )
 
     @classmethod

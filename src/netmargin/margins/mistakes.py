@@ -15,10 +15,7 @@ _CHANCE = 1e-3
 
 
 def rank_classes(labels: Tensor, missed: Tensor) -> list[tuple[int, int, int]]:
-    """Classes with wrong samples as (class, wrong ones, samples), the largest shares first.
-
-    labels, missed : the class of each sample, and whether it is wrong, (N,).
-    """
+    """Classes with wrong samples as (class, wrong ones, samples), the largest shares first."""
     counts = torch.bincount(labels)
     wrong = torch.bincount(labels[missed], minlength=len(counts))
     order = torch.argsort(wrong / counts.clamp(min=1), descending=True, stable=True)
@@ -37,10 +34,7 @@ def find_mistake(labels: Tensor, answers: Tensor) -> tuple[int, int, int] | None
 
 
 def find_renumbering(labels: Tensor, answers: Tensor, name: Callable[[int], str]) -> str:
-    """A sentence on other numbers of the classes with which most wrong samples are right, or "".
-
-    The best of all numberings must leave a quarter of the wrong samples at most.
-    """
+    """A sentence on other numbers of classes with which most wrong samples are right, or ""."""
     wrong = int((labels != answers).sum())
     if wrong < _LEAST_GAIN:
         return ""
@@ -86,11 +80,7 @@ def doubt_data(labels: Tensor, answers: Tensor, name: Callable[[int], str]) -> s
 
 
 def doubt_split(training: Tensor, heldout: Tensor) -> str:
-    """A sentence where held-out samples are wrong less often than training ones by more than
-    chance, or "".
-
-    training, heldout : whether each sample is wrong, (N,) and (M,).
-    """
+    """A sentence where held-out samples are wrong less often than by chance; "" elsewhere."""
     from scipy.stats import hypergeom  # late: scipy.stats takes half a second to load
 
     (seen, n), (new, m) = ((int(wrong.sum()), len(wrong)) for wrong in (training, heldout))

@@ -39,8 +39,7 @@ def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
     total = math.fsum(counted.values())
     if total == 0:
         raise ModelError(
-            "All parameters are zero, so the margin cannot be normalized. Initialize the model"
-            " first."
+            "All parameters are zero: the margin has no normalization. Initialize the model first."
         )
 
     # Logs of norms, never norms to a power: ||theta||^L of a deep net overflows float64.

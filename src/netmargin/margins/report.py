@@ -44,6 +44,11 @@ _PREFIXES = {"global": "", "layers": "layer_", "partial": "partial_", "quasi": "
 """
 
 
+def _no_classes() -> Tensor:
+    """Of reports that rows of histories are made of, which nobody asks for classes."""
+    return torch.empty(0, dtype=torch.int64, device="cpu")
+
+
 @dataclass(frozen=True)
 class MarginReport(Record):
     """Margins of a net on data, in float64, with their normalizations.
@@ -71,7 +76,7 @@ class MarginReport(Record):
         asked for.
     reasons : dict
         Why a norm of `log_norms` is None, or what it leaves out, by the same names.
-    labels, others : Tensor, shape (N,), int64, or None
+    labels, others : Tensor, shape (N,), int64
         The class of each sample, 0 or 1 for one output; and the class of the largest score but that
         of the label: the answer, where it is wrong.
     input_margins : InputMargins or None
@@ -98,12 +103,12 @@ class MarginReport(Record):
     loss: Loss
     log_norms: dict[str, float | None] = field(repr=False)
     reasons: dict[str, str] = field(default_factory=dict, repr=False)
-    labels: Tensor | None = field(default=None, repr=False)
+    labels: Tensor = field(default_factory=_no_classes, repr=False)
     input_margins: InputMargins | None = field(default=None, repr=False)
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
     warning: str = field(default="", repr=False)
     saturated: bool = field(default=False, repr=False)
-    others: Tensor | None = field(default=None, repr=False)
+    others: Tensor = field(default_factory=_no_classes, repr=False)
     near_accuracy: float | None = field(default=None, repr=False)
     heldout: bool | None = None
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
@@ -131,8 +136,6 @@ class MarginReport(Record):
     @property
     def answers(self) -> Tensor:
         """The class that the net gives each sample, (N,), int64; never its label where q <= 0."""
-        assert self.labels is not None  # `measure` always fills both
-        assert self.others is not None
         return torch.where(self.q > 0, self.labels, self.others)
 
     @property

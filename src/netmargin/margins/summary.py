@@ -84,10 +84,8 @@ def _describe_distance(report: Any) -> list[Row]:
 def _advise(report: Any) -> str:
     """What to look at next."""
     wrong = _count_wrong(report)
-    if report.labels is not None and report.others is not None:
-        called = ClassNames(report.class_names).of
-        if doubt := doubt_data(report.labels, report.answers, called):
-            return doubt
+    if doubt := doubt_data(report.labels, report.answers, ClassNames(report.class_names).of):
+        return doubt
     if report.saturated:
         return "measure the net without its softmax, as the warning says"
     if report.heldout is False:
@@ -167,9 +165,8 @@ def _describe_optimization(report: Any) -> list[Row]:
         )
     if all(rows[name].smoothed is None for name in ("global", "layers", "partial", "quasi")):
         found.append(
-            "Larger weights stretch all margins, and in this net no power of their size says by how"
-            " much: there is no normalized margin. Follow the loss, and the distance to the"
-            " boundary."
+            "In this net no power of the size of the weights says how much they stretch margins:"
+            " there is no normalized margin. Follow the loss, and the distance to the boundary."
         )
     elif wrong:
         found.append(
@@ -275,17 +272,13 @@ def _describe_order(report: Any) -> list[Row]:
 
 
 def _list_class_errors(report: Any) -> list[Row]:
-    """Rows on the classes with the largest shares of errors, and on the two most often confused;
-    none where all samples are right.
-    """
-    if report.labels is None:
-        return []
+    """Rows on the classes with most errors and the most frequent mistake, where there are any."""
     worst, names = rank_classes(report.labels, report.q <= 0), ClassNames(report.class_names)
     if not worst:
         return []
     shown = (f"{names.of(c)}: {wrong} of {count}" for c, wrong, count in worst[:_SHOWN_CLASSES])
     found: list[Row] = [("classes with most errors", ", ".join(shown))]
-    if report.others is not None and (mistake := find_mistake(report.labels, report.answers)):
+    if mistake := find_mistake(report.labels, report.answers):
         label, answer, often = mistake
         count = int((report.labels == label).sum())
         told = f"{names.of(label)} taken for {names.of(answer)}: {often} of {count}"

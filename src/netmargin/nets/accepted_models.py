@@ -73,8 +73,7 @@ def require_shapes(model: nn.Module) -> nn.Module:
         )
     if any(parameter.is_meta for parameter in model.parameters()):
         raise ModelError(
-            "The model's parameters live on the 'meta' device. Materialize them first:"
-            " model.to_empty(...)."
+            "Its parameters live on the 'meta' device. Materialize them first: model.to_empty(...)."
         )
     return model
 
@@ -100,10 +99,7 @@ def _why_no_module(module: nn.Module, where: str) -> str:
             " from, with the same weights (load_state_dict)."
         )
     if type(module).__module__.startswith(_QUANTIZED):
-        return (
-            f"Quantized: the weights of {where} ({kind}) are integers. Give the float model that it"
-            " was made from."
-        )
+        return f"Quantized: the weights of {where} ({kind}) are integers. Give its float model."
     if isinstance(module, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
         return f"Parallel: {where} is a {kind}. Put the module that it holds in its place."
     # Known by its name: its own module takes a slow import.

@@ -207,8 +207,7 @@ def require_finite(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if not are_finite(parameter.detach()):
             raise ModelError(
-                f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
-                " lower the rate."
+                f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint."
             )
     # Buffers may be infinite: masks of attention are so on purpose.
     for name, buffer in model.named_buffers():

@@ -107,8 +107,7 @@ def require_one_shape(holders: str, shapes: Collection[tuple[int, ...]]) -> None
         first, second, *_ = sorted(shapes)
         raise DataError(
             f"{holders} of different shapes, {first} and {second}. Pad or crop them to one shape,"
-            ' tokens by padding="max_length" of their tokenizer, or by the collate_fn of a'
-            " DataLoader."
+            ' tokens by padding="max_length" of their tokenizer or a collate_fn.'
         )
 
 

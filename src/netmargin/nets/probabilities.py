@@ -45,9 +45,8 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
     if not last or last.startswith("log-") != logs:
         return Doubt()
     said = (
-        f"These scores are logs of probabilities: {seen}. Margins, distances and the cross-entropy"
-        " are those of the scores before it; normalized margins and certificates need these"
-        " themselves"
+        f"These scores are logs of probabilities: {seen}. Normalized margins and certificates need"
+        " the scores before it; margins, distances and the cross-entropy are the same"
         if logs
         else f"These scores are probabilities: {seen}. Differences of probabilities are no margins:"
         " they end at 1 however sure the net is. Margins, estimated distances and losses are not"

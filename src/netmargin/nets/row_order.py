@@ -27,9 +27,7 @@ _KEPT = (
 
 
 def in_order(data: Any) -> Any:
-    """Data in the order of their data set, to the last sample, where a DataLoader shuffles or
-    leaves out what fills no batch.
-    """
+    """Data in the order of their data set, to its last sample, where a DataLoader has others."""
     if type(data) is not DataLoader:  # a class of its own may read in a way of its own
         return data
     sampler, batch_size = _sampler_of(data)

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import nn
 
+from ..core.caller import warn_caller
 from .data import Data, batches, open_data
 from .named_inputs import map_tensors
 from .shared import digest_of
@@ -12,16 +13,18 @@ _AT_ONCE = 1000
 """Samples of pairs that are read at once: enough for the work of a batch not to count."""
 
 
-def describe_seen(model: nn.Module, training: Data, heldout: Data) -> str:
-    """A sentence on held-out samples whose inputs are, bit for bit, in the training data, or ""."""
+def warn_of_seen(model: nn.Module, training: Data, heldout: Data) -> str:
+    """Warn of held-out inputs that are, bit for bit, in the training data: what was said, or ""."""
     known = set(_digest_rows(model, training))
     seen = [digest in known for digest in _digest_rows(model, heldout)]
     if not any(seen):
         return ""
-    return (
+    said = (
         f"{sum(seen):,} of the {len(seen):,} held-out samples are also in the training data. What"
         " is measured on them says nothing of new data: leave them out of one of the two."
     )
+    warn_caller(said)
+    return said
 
 
 def _digest_rows(model: nn.Module, data: Data) -> list[bytes]:

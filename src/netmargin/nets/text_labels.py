@@ -50,9 +50,7 @@ def encode_text_labels(
 
 
 def find_class_names(data: Any) -> FoundNames | None:
-    """The names of classes that a data set brings, also behind loaders and subsets: `classes`, as
-    torchvision has them, the features of Hugging Face, or the target_names of scikit-learn.
-    """
+    """The names that sets of torchvision, Hugging Face or scikit-learn give classes, or None."""
     while data is not None:
         features = getattr(data, "features", None)
         if isinstance(features, Mapping) and (key := find_label(features)):
@@ -67,9 +65,7 @@ def find_class_names(data: Any) -> FoundNames | None:
 
 
 def find_output_names(nets: Any) -> FoundNames | None:
-    """The names that the first of some nets gives its outputs, as the config of Hugging Face's do;
-    None for such that only count them.
-    """
+    """The names that the config of the first of some nets gives outputs; None for mere numbers."""
     several = list(nets.values()) if isinstance(nets, Mapping) else nets
     first = several[0] if isinstance(several, (list, tuple)) and several else several
     for part in first.modules() if isinstance(first, nn.Module) else ():
@@ -83,9 +79,7 @@ def find_output_names(nets: Any) -> FoundNames | None:
 
 
 def _find_labels(data: Any) -> tuple[Any, Callable[[list[int]], Any]] | None:
-    """The labels of a dict, a pair or dicts of one sample, and what puts numbers in their place;
-    None for anything else.
-    """
+    """The labels of a dict, a pair or dicts of samples, and what puts numbers there; else None."""
     if isinstance(data, Mapping):
         key = find_label(data)
         return None if key is None else (data[key], lambda y: {**data, key: _tensor(y)})

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.caller import warn_caller
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
 from ..margins import Comparison, MarginReport
@@ -12,7 +11,7 @@ from ..margins.boundaries import token_layer
 from ..margins.compare import compare_reports
 from ..nets.data import batches
 from ..nets.labels import ClassNames
-from ..nets.seen_samples import describe_seen
+from ..nets.seen_samples import warn_of_seen
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, LinkedRadii, link_radii
 from .inputs import check_texts, describe_inputs
@@ -45,8 +44,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         return _collect_records(given, data, options)
     if data is None and heldout is None:
         raise DataError(
-            "A page of a model needs labelled data: nm.page(model, (X, y)), and held-out data as"
-            " heldout=(X, y)."
+            "A page of a model needs labelled data: nm.page(model, data, heldout=test)."
         )
     title, model = next(iter(given.models.items()))
     opened = {
@@ -66,9 +64,7 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
         }
     model, arrays = next(iter(opened.values()))[0], {key: own for key, (_, own) in opened.items()}
     samples = next(iter(arrays.values()))
-    seen = describe_seen(model, arrays["training"], samples) if len(arrays) == 2 else ""
-    if seen:
-        warn_caller(seen)
+    seen = warn_of_seen(model, arrays["training"], samples) if len(arrays) == 2 else ""
     first, _ = next(batches(samples, AT_ONCE, model))
     nets = {title: model}
     if given.comparison is None:

@@ -46,7 +46,6 @@ class Measured:
     @property
     def labels(self) -> Tensor:
         """The class of each sample, int64, shape (N,)."""
-        assert self.report.labels is not None  # `measure` always fills them
         return self.report.labels
 
     @cached_property
@@ -116,7 +115,6 @@ def measure_split(
     if why:
         report = replace(report, input_margins=None)
     found = report.input_margins
-    assert report.others is not None  # `measure` always fills them
     # Where there are no distances, the rival is the next best answer.
     rivals = report.others if found is None else found.rivals
     shown = tensors_of(samples.X)[0]  # of inputs by name the first

@@ -111,9 +111,7 @@ def _explain_distance(facts: Facts, split: Measured) -> str:
 
 
 def _choose_next_step(facts: Facts, split: Measured) -> tuple[str, str]:
-    """What to look at, or to do, after the first screen; and what leads there: "labels", "wrong"
-    or "".
-    """
+    """What to do after the first screen, and what leads there: "labels", "wrong" or ""."""
     wrong = int(split.wrong.sum())
     if facts.label_errors is not None and facts.label_errors.count:
         return "look at the labels that are probably wrong.", "labels"

@@ -114,7 +114,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         )
     if state["netmargin_format"] != FORMAT:
         raise CheckpointError(
-            f"{path} was written by another version of netmargin. Go on with that one, or start in"
-            " a new folder."
+            f"{path} is of another version of netmargin. Go on with that, or start in a new folder."
         )
     return state

@@ -44,8 +44,7 @@ class HistoryFile:
         found = History.load(self.path).rows
         if len(found) < rows:
             raise CheckpointError(
-                f"{self.path} is shorter than its checkpoint says. Restore it, or start in a new"
-                " folder."
+                f"{self.path} is shorter than its checkpoint says. Start in a new folder."
             )
         return found[:rows]
 

@@ -62,9 +62,7 @@ class LearningRate(ABC):
 
     @property
     def shrinkage(self) -> float:
-        """The factor of the parameters in each step of this epoch: 1, or 1 - rate times weight
-        decay.
-        """
+        """The factor of the parameters in each step of this epoch, 1 without weight decay."""
         return 1.0
 
 

@@ -87,10 +87,7 @@ class Randomness:
         ]
         if isinstance(self._data, DataLoader) and self._data.num_workers > 0:
             if self._data.persistent_workers:
-                told.append(
-                    "persistent workers keep random states of their own (persistent_workers=False"
-                    " has none)"
-                )
+                told.append("persistent workers keep random states of their own")
             if not getattr(self._data, "in_order", True):
                 told.append("in_order=False takes batches as workers finish them")
         if told:

@@ -146,8 +146,7 @@ class Run:
                 )
             if self.lr.exhausted:
                 self.stalled = (
-                    "stalled: no step lowers the loss any more, down to a relative rate of"
-                    f" {rate:.1g}"
+                    f"stalled: no step lowers the loss, down to a relative rate of {rate:.1g}"
                 )
                 return
         # The next epoch's steps are relative to the loss that this one reached.

@@ -48,8 +48,7 @@ class RunFiles:
             lock = FileLock(self.folder / ".lock", timeout=0).acquire()
         except Timeout:
             raise CheckpointError(
-                f"Another process is training in {self.folder}. Wait until it has ended, or choose"
-                " another folder."
+                f"Another process is training in {self.folder}. Wait, or choose another folder."
             ) from None
         with lock:
             yield
@@ -60,8 +59,7 @@ class RunFiles:
             return None
         if resume == "never":
             raise CheckpointError(
-                f'{self.folder} already holds a run. Choose another folder, or resume="auto" to go'
-                " on with it."
+                f'{self.folder} already holds a run. Choose another folder, or resume="auto".'
             )
         state = checkpoint.read_checkpoint(self.checkpoint)
         # Stopping rules are not among the settings: a run may go on further than first asked.

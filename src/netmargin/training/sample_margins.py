@@ -36,8 +36,7 @@ class SampleMargins:
         try:
             if self.path.stat().st_size < self._size():
                 raise CheckpointError(
-                    f"{self.path} is shorter than its checkpoint says. Restore it, or start in a"
-                    " new folder."
+                    f"{self.path} is shorter than its checkpoint says. Start in a new folder."
                 )
             with open(self.path, "r+b") as file:
                 file.write(self._header())
