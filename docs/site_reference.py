@@ -12,6 +12,7 @@ PACKAGES = {
     "datasets": "Data sets",
     "estimators": "Estimators for scikit-learn",
     "figures": "Pictures",
+    "flow": "Gradient flow and descent",
     "kernels": "Kernels",
     "losses": "Losses",
     "models": "Models",

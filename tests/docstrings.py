@@ -18,6 +18,7 @@ PACKAGES = (
     "datasets",
     "estimators",
     "figures",
+    "flow",
     "kernels",
     "losses",
     "models",

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..core.files import make_folder, require_writable
+from ..core.files import make_folder
 from ..core.progress import say
 from ..core.records import Table
 from ..errors import ArgumentError, CheckpointError, NetmarginError
@@ -35,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--list", bool, "ids, titles, minutes per scale, and the last run"),
         ("--check", bool, "fail if a finding is not reproduced"),
         ("--out", folder, "folder of all results", Path("runs/reproduce")),
-        ("--gallery FILE", Path, "write a page with all figures so far, like docs/gallery.md"),
         ("--quiet", bool, "no progress line"),
     )
     add_json(parser, "what was found")
@@ -46,7 +45,6 @@ def run(options: argparse.Namespace) -> int:
     from .. import papers
     from ..core.parallel import on_cluster
     from ..papers.gallery.figure import figure
-    from ..papers.gallery.page import write_gallery
 
     if options.list:
         listed = [_describe_figure(id, options.out) for id in papers.list_figures()]
@@ -59,21 +57,11 @@ def run(options: argparse.Namespace) -> int:
             f"None of these figures has the scale {options.scale}; `--list --json` names theirs."
         )
     make_folder(options.out)
-    if options.gallery:
-        require_writable(options.gallery)
-        if options.gallery.suffix != ".md":
-            raise ArgumentError(
-                "The gallery is a Markdown page with a folder of that name beside it: give"
-                f" --gallery NAME.md, not {options.gallery}."
-            )
     with on_cluster(options.cluster):
         found, broken = _reproduce_figures(papers, chosen, options)
     if options.json:
         lacking = [{"id": id, "holds": None} for id in broken]
         print(as_json([*map(_describe_result, found), *lacking]))
-    if options.gallery:
-        written = write_gallery(options.gallery, options.out)
-        say(f"Written: {options.gallery}, with new entries for {', '.join(written) or 'no figure'}")
     missing = [result.figure.id for result in found if not result.holds]
     if options.check and missing:
         say(f"netmargin: the finding was not reproduced: {', '.join(missing)}")

@@ -1,20 +1,22 @@
-"""A page with every figure that was reproduced, beside its finding."""
+"""Writes docs/gallery.md, every figure that was reproduced beside its finding: `python -m
+tests.gallery_page [folder of results]`.
+"""
 
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
-from ...core.files import write_atomically
-from ..contents import list_figures
-from .figure import Figure, figure
-from .reproduction import read_numbers
+from netmargin.papers.contents import list_figures
+from netmargin.papers.gallery.figure import Figure, figure
+from netmargin.papers.gallery.reproduction import OUT, read_numbers
 
 _HEAD = (
     "# Gallery\n\nFigures and tables of the five papers, each by one command. This page is written"
-    " by `netmargin reproduce all --gallery docs/gallery.md`; numbers and PDFs are in the folder of"
-    " each run. F_1 stands for two-layer nets with both layers trained, F_2 for the output layer"
-    " over fixed random directions, gamma_1 and gamma_2 for the best margins of either.\n\n"
+    " by `python -m tests.gallery_page`; numbers and PDFs are in the folder of each run. F_1 stands"
+    " for two-layer nets with both layers trained, F_2 for the output layer over fixed random"
+    " directions, gamma_1 and gamma_2 for the best margins of either.\n\n"
 )
 
 
@@ -40,7 +42,7 @@ def write_gallery(page: Path, out: Path) -> list[str]:
                 break
     # In the order of the list of figures, wherever an entry stood before.
     text = _HEAD + "\n".join(entries[id] for id in list_figures() if id in entries)
-    write_atomically(page, text.encode())
+    page.write_text(text)
     return written
 
 
@@ -88,3 +90,9 @@ def _format_setting(value: Any) -> str:
     if isinstance(value, bool | str):
         return str(value)
     return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    page = Path(__file__).parents[1] / "docs/gallery.md"
+    written = write_gallery(page, Path(sys.argv[1]) if sys.argv[1:] else OUT)
+    print(f"new entries for {', '.join(written) or 'no figure'}")
