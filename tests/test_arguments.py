@@ -6,7 +6,7 @@ import torch
 import netmargin as nm
 from tests.fuzz import DATA, NET, ODD_NAMES, PACKAGES, foreign
 
-SHARE = 30
+SHARE = 45
 """One in so many odd values is tried in the quick run, other ones with each argument."""
 
 

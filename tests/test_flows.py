@@ -507,7 +507,7 @@ def test_smoothness_bounds_hold_and_are_attained(power, layers):
     path[0][0] = path[0][0, 0] * x[0].numpy() / x.norm().item()
     largest = np.zeros(3)
     for theta in [np.concatenate([W.ravel() for W in path])] + [
-        random.normal(size=sum(a * b for a, b in shapes)) for _ in range(100)
+        random.normal(size=sum(a * b for a, b in shapes)) for _ in range(30)
     ]:
         theta = torch.from_numpy(theta / np.linalg.norm(theta)).requires_grad_(True)
         gradient = torch.autograd.grad(f(theta), theta)[0]

@@ -9,9 +9,9 @@ import torch
 
 import netmargin as nm
 
-X = np.random.default_rng(0).normal(size=(60, 4))
+X = np.random.default_rng(0).normal(size=(24, 4))
 WORDS = np.where(X[:, 0] > 0, "high", "low")
-NAMES = [f"row {n}" for n in range(60)]
+NAMES = [f"row {n}" for n in range(24)]
 FRAME = pd.DataFrame(X, NAMES)
 LABELS = pd.Series(WORDS, NAMES)
 NET = torch.nn.Linear(4, 2)

@@ -409,7 +409,7 @@ def test_labels_that_are_text_name_the_classes():
 def test_text_is_read_alike_by_every_function():
     """Beside a net with a warning; too few classes, missing labels and batches are refused."""
     torch.manual_seed(0)
-    net, X = nn.Linear(4, 3, bias=False), torch.randn(30, 4)
+    net, X = nn.Linear(4, 3, bias=False), torch.randn(12, 4)
     y = net(X).argmax(1)
     names = np.array(["cat", "dog", "hare"])
     text = names[y]
@@ -457,8 +457,8 @@ def test_text_is_read_alike_by_every_function():
     for same in (pd.DataFrame({"cat": text}), pd.Series(text, dtype="string"), text.astype(object)):
         assert np.array_equal(calls["measure"]((X, same)), calls["measure"]((X, y)))
     assert np.array_equal(calls["measure"]((X, y.numpy().astype(object))), calls["measure"]((X, y)))
-    digits = [str(n % 12) for n in range(30)]  # "10" comes after "9"
-    assert nm.measure(nn.Linear(4, 12), (X, digits)).labels.tolist() == [n % 12 for n in range(30)]
+    digits = [str(n) for n in range(12)]  # "10" comes after "9"
+    assert nm.measure(nn.Linear(4, 12), (X, digits)).labels.tolist() == list(range(12))
     assert nm.label_errors(rows).class_names == ("cat", "dog", "hare")
 
 

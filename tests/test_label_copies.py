@@ -27,7 +27,7 @@ def found_share(found, wrong):
     return wrong[found.order[: wrong.sum()].numpy()].mean()
 
 
-@pytest.mark.slow_cases("2")
+@pytest.mark.slow_cases("3")
 @pytest.mark.parametrize("times", [2, 3])
 def test_whole_copies_change_nothing(times):
     X, y, _ = wrong_digits()

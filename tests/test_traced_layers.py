@@ -101,7 +101,7 @@ def test_a_forward_of_ones_own_has_the_radii_of_its_layers():
             return self.fc2(F.prelu(self.fc1(x.float()), self.slopes.weight))
 
     torch.manual_seed(0)
-    net, x = Net(), torch.randn(4, 4)
+    net, x = Net(), torch.randn(2, 4)
     nn.init.uniform_(net.slopes.weight, -2, 2)
     chain = nn.Sequential(net.fc1, net.slopes, net.fc2)
     data = (x, net(x).argmax(1))

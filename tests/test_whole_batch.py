@@ -62,7 +62,7 @@ def test_a_fixed_order_ends_at_the_margin_of_shuffled_samples(data):
     for shuffle in (False, True):
         torch.manual_seed(0)
         net = nm.models.mlp([10, 20, 3]).double()
-        history = train(net, data, lr=0.2, until=nm.Epochs(300), shuffle=shuffle)
+        history = train(net, data, lr=0.2, until=nm.Epochs(100), shuffle=shuffle)
         ends.append(history.rows[-1]["normalized_margin"])
     assert ends[0] == pytest.approx(ends[1], rel=1e-6)
     assert ends[0] != 0
