@@ -1,5 +1,5 @@
-"""One process of a distributed run: `python -m tests.shared_run FUNCTION FOLDER`, with RANK and
-WORLD_SIZE in its environment.
+"""One process of a distributed run: `python -m tests.shared_run FUNCTION,... FOLDER`, with RANK
+and WORLD_SIZE in its environment.
 
 The processes find each other by a file in the folder. What a function returns is written to the
 folder, one file for each rank.
@@ -164,7 +164,7 @@ def lost(folder: Path) -> None:
 FUNCTIONS = {f.__name__: f for f in (measuring, proving, failing, lost)}
 
 if __name__ == "__main__":
-    name, folder = sys.argv[1], Path(sys.argv[2])
+    names, folder = sys.argv[1], Path(sys.argv[2])
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     dist.init_process_group(
         "gloo",
@@ -174,5 +174,6 @@ if __name__ == "__main__":
         timeout=timedelta(seconds=100),
     )
     with nm.split_samples():
-        torch.save(FUNCTIONS[name](folder), folder / f"{name}-{rank}.pt")
+        for name in names.split(","):
+            torch.save(FUNCTIONS[name](folder), folder / f"{name}-{rank}.pt")
     end_process()

@@ -117,11 +117,11 @@ def test_your_own_model_and_data(own, capsys):
 @pytest.mark.slow
 def test_certify(tmp_path, capsys):
     torch.manual_seed(0)
-    net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=20)
+    net, data = nm.models.mlp([64, 256, 10]), nm.datasets.digits(limit=10)
     nm.maximize_margin(net, data, temperatures=(0.1,), iterations=20, progress=False)
     torch.save(net.state_dict(), tmp_path / "net.pt")
     command = (
-        f"certify {tmp_path / 'net.pt'} --factory digits-mlp --data digits --limit 20 --radius 1e-3"
+        f"certify {tmp_path / 'net.pt'} --factory digits-mlp --data digits --limit 10 --radius 1e-3"
     )
     assert run(f"{command} --out {tmp_path}/out --json") == 0
     shown = json.loads(capsys.readouterr().out)

@@ -34,12 +34,12 @@ def random_data(n: int, d: int, seed: int = 0):
 
 @pytest.mark.slow
 def test_closed_form_of_one_weight_deep_in_time():
-    """w' = e^{-w}: w(t) = log(e^w0 + t), also at t = e^200."""
+    """w' = e^{-w}: w(t) = log(e^w0 + t), also at t = e^100."""
     net = nn.Linear(1, 1, bias=False).double()
     net.weight.data.fill_(0.5)
-    flow = nm.gradient_flow(net, ([[1.0]], [1]), time=math.exp(200.0), loss=Exponential())
-    assert flow.rows[-1]["log_time"] == 200.0
-    assert flow.final["weight"].item() == pytest.approx(200.0, rel=1e-6)
+    flow = nm.gradient_flow(net, ([[1.0]], [1]), time=math.exp(100.0), loss=Exponential())
+    assert flow.rows[-1]["log_time"] == 100.0
+    assert flow.final["weight"].item() == pytest.approx(100.0, rel=1e-6)
     assert net.weight.item() == 0.5  # the model is not changed
 
 
@@ -59,13 +59,13 @@ def tiny_steps(weights, X: np.ndarray, y: np.ndarray, time: float, step: float) 
 
 
 @pytest.mark.slow
-@pytest.mark.nightly_cases("widths1")
+@pytest.mark.nightly_cases("widths1", "widths2")
 @pytest.mark.parametrize(
     ("widths", "seed", "time", "most"),
-    [((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)],
+    [((5, 20, 1), 0, 3.0, 2500), ((5, 20, 1), 0, 10.0, 5000), ((5, 12, 6, 1), 2, 3.0, 10000)],
 )
 def test_relu_flow_equals_tiny_steps(widths, seed, time, most):
-    """20 points, d 5, 20 units, T = 10: pre-activations cross, slide and leave their kinks."""
+    """20 points, d 5, 20 units, T to 10: pre-activations cross, slide and leave their kinks."""
     torch.manual_seed(seed)
     net = mlp(list(widths), bias="none").double()
     X, y = random_data(20, 5)
@@ -205,7 +205,7 @@ def test_error_estimate_compares_the_same_time():
 def test_smoothed_margin_never_falls_along_relu_flow():
     torch.manual_seed(0)
     net = mlp([4, 10, 1], bias="none").double()
-    flow = nm.gradient_flow(net, random_data(12, 4), until=nm.LogLossBelow(-12), loss=Exponential())
+    flow = nm.gradient_flow(net, random_data(12, 4), until=nm.LogLossBelow(-5), loss=Exponential())
     rows = [row for row in flow.rows if row["log_loss"] < 0]
     assert len(rows) > 50
     margins = np.array([row["smoothed_margin"] for row in rows])
@@ -234,7 +234,7 @@ PROXIMAL = [  # errors relative to ||theta|| that steps of 0.08 and of 0.02 may 
 ]
 
 
-@pytest.mark.nightly_cases("widths1", "widths2")
+@pytest.mark.nightly_cases("widths0", "widths2")
 @pytest.mark.slow
 @pytest.mark.parametrize(("widths", "n", "time", "coarse", "fine"), PROXIMAL)
 def test_proximal_steps_end_where_the_exact_flow_ends(widths, n, time, coarse, fine):
@@ -464,9 +464,8 @@ def test_gamma_hat_never_falls_under_s5(power):
 
     assert (np.diff(margins(1.0)) >= 0).all()
     if power == 3:
-        falls = [np.diff(margins(relative)).min() < 0 for relative in (1e4, 1e5, 1e6, 1e7, 1e8)]
         # Far beyond the rate of the theory the margin does fall: the check can fail.
-        assert any(falls)
+        assert any(np.diff(margins(10.0**digits)).min() < 0 for digits in range(4, 9))
 
 
 @pytest.mark.parametrize(
@@ -520,7 +519,7 @@ def test_smoothness_bounds_hold_and_are_attained(power, layers):
 
 @pytest.mark.slow
 def test_margin_ascent_beats_training_and_ends_near_a_kkt_point():
-    X, y = nm.datasets.digits(limit=300)
+    X, y = nm.datasets.digits(limit=120)
     torch.manual_seed(0)
     net = mlp([64, 32, 10], power=2)
     trained = copy.deepcopy(net)

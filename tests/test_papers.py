@@ -40,6 +40,7 @@ def out(tmp_path_factory):
     "chizat-bach/fig1",
     "chizat-bach/fig2",
     "lyu-li/fig1",
+    "lyu-li/fig3",
     "lyu-li/fig4",
     "lyu-li/fig5",
     "lyu-li/fig6",

@@ -59,7 +59,7 @@ def test_the_path_is_the_exact_path():
     """Its objective and margin are those of the convex problem, at every lambda."""
     X, y = datasets.alternating(4)
     path = nm.regularization_path(
-        lambda: mlp([1, 20, 1]), (X, y), lambdas=[1e-2, 1e-4, 1e-8, 1e-12], starts=3, progress=False
+        lambda: mlp([1, 20, 1]), (X, y), lambdas=[1e-2, 1e-6, 1e-12], starts=2, progress=False
     )
     for row in path.rows:
         exact = f1_logistic(X, y, regularization=row["regularization"])

@@ -108,8 +108,8 @@ def test_the_size_of_the_parameters_does_not_matter(digits_net, factor):
 def test_two_dimensions_by_a_grid(seed):
     """Within 1% of the nearest misclassified grid point, and none within a certified radius."""
     torch.manual_seed(seed)
-    X, y = torch.rand(40, 2) * 2 - 1, torch.randint(3, (40,))
-    net = models.mlp([2, 24, 24, 3], bias="all")
+    X, y = torch.rand(30, 2) * 2 - 1, torch.randint(3, (30,))
+    net = models.mlp([2, 16, 16, 3], bias="all")
     nm.train(net, (X, y), until=nm.Epochs(200), batch_size=10, progress=False)
     report = radii(net, (X, y), box=(-1, 1))
     line = torch.linspace(-1, 1, 2001, dtype=torch.float64)

@@ -15,13 +15,13 @@ from tests import shared_run
 ROOT = Path(__file__).parents[1]
 
 
-def start(name: str, folder: Path, processes: int = 2) -> list[subprocess.Popen]:
-    """Start the processes of a run."""
+def start(names: str, folder: Path, processes: int = 2) -> list[subprocess.Popen]:
+    """Start the processes of a run of some functions, one after the other."""
     folder.mkdir(exist_ok=True)
     (folder / "meeting").unlink(missing_ok=True)
     return [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.shared_run", name, str(folder)],
+            [sys.executable, "-m", "tests.shared_run", names, str(folder)],
             cwd=ROOT,
             env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(processes)}
             | {"OMP_NUM_THREADS": "1"},
@@ -32,12 +32,21 @@ def start(name: str, folder: Path, processes: int = 2) -> list[subprocess.Popen]
     ]
 
 
-def results(name: str, folder: Path, processes: int = 2) -> list[dict]:
-    """What the processes of a run returned."""
-    for process in start(name, folder, processes):
+def results(names: str, folder: Path, processes: int = 2) -> dict[str, list[dict]]:
+    """What the processes of a run returned, by the names of its functions."""
+    for process in start(names, folder, processes):
         _, said = process.communicate(timeout=300)
         assert process.returncode == 0, said
-    return [torch.load(folder / f"{name}-{rank}.pt") for rank in range(processes)]
+    return {
+        name: [torch.load(folder / f"{name}-{rank}.pt") for rank in range(processes)]
+        for name in names.split(",")
+    }
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """What two processes measure, and the errors that they are told, of one start."""
+    return results("measuring,failing", tmp_path_factory.mktemp("together"))
 
 
 def test_without_torchrun_nothing_is_split(monkeypatch):
@@ -58,7 +67,7 @@ def test_digests_tell_values_shapes_and_types_apart():
 
 
 @pytest.mark.slow
-def test_measure_is_that_of_one_process(tmp_path):
+def test_measure_is_that_of_one_process(together):
     net, (X, y) = shared_run.make_net(), shared_run.make_data()
     one = {
         "pair": shared_run.measured(net, (X, y)),
@@ -67,7 +76,7 @@ def test_measure_is_that_of_one_process(tmp_path):
     }
     one["synchronized"] = shared_run.measured(shared_run.make_normalized(), (X, y))
     distances = nm.measure(net, (X, y), input_margins=True).input_margins.distances
-    for rank, found in enumerate(results("measuring", tmp_path)):
+    for rank, found in enumerate(together["measuring"]):
         for name, expected in one.items():
             assert torch.equal(found[name]["q"], expected["q"])
             assert torch.equal(found[name]["labels"], expected["labels"])
@@ -82,7 +91,7 @@ def test_certificates_and_radii_are_those_of_one_process(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     one = shared_run.proving(tmp_path / "one")
-    for found in results("proving", tmp_path / "two"):
+    for found in results("proving", tmp_path / "two")["proving"]:
         assert torch.equal(found["distances"], one["distances"])
         for bound in ("lower", "upper"):
             assert torch.equal(found["radii"][bound], one["radii"][bound])
@@ -96,8 +105,8 @@ def test_certificates_and_radii_are_those_of_one_process(tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_that_differ_and_errors_of_one_are_said_in_all(tmp_path):
-    first, second = results("failing", tmp_path)
+def test_processes_that_differ_and_errors_of_one_are_said_in_all(together):
+    first, second = together["failing"]
     assert first == second
     for name, sentence in {
         "model": "ModelError: The model of process 1 is not that of process 0: parameter '0.weigh",

@@ -170,7 +170,7 @@ def test_leaves_that_stay_above_the_target_are_the_bound(monkeypatch):
 @pytest.mark.parametrize(
     ("trees", "seed"),
     [
-        pytest.param(25, 5, marks=pytest.mark.slow),
+        pytest.param(12, 5, marks=pytest.mark.slow),
         pytest.param(200, 6, marks=pytest.mark.nightly),
     ],
 )
