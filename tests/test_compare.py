@@ -377,7 +377,7 @@ def test_classes_in_which_nets_differ_are_named():
     nets = {name: nn.Sequential(rows, nn.Flatten()) for name, rows in zip("ab", table, strict=True)}
     told = str(nm.compare(nets, heldout=(torch.arange(240), y), progress=False))
     assert re.findall(r"class (\d): a gets 0", told) == ["5", "4", "3"]  # by their differences
-    assert "So do 3 more classes: class_frame()." in told
+    assert "3 more classes differ as clearly: see class_frame()." in told
 
 
 def test_nets_of_tokens_are_compared_by_their_answers_and_behind_a_layer(plane):

@@ -148,6 +148,8 @@ def test_token_nets_are_measured_at_their_embeddings():
     ):
         assert torch.equal(alike.distances, found.distances)
         assert alike.layer == found.layer == "embedding"
+    told = nm.measure(model, (X, y), input_margins=True).summary()
+    assert "for a typical right sample, in the output of 'embedding'" in " ".join(told.split())
     after = nn.Sequential(model.hidden, nn.Tanh(), model.head)
 
     class FromEmbeddings(nn.Module):

@@ -206,7 +206,7 @@ class Comparison(Record):
                     )
                     said.append((abs(counts[0] - counts[1]), told))
         said.sort(key=lambda found: -found[0])
-        more = [f"So do {len(said) - _CLASSES} more classes: class_frame()."]
+        more = [f"{len(said) - _CLASSES} more classes differ as clearly: see class_frame()."]
         return [told for _, told in said[:_CLASSES]] + more * (len(said) > _CLASSES)
 
     def _table(self) -> Table:

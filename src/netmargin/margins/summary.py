@@ -75,10 +75,9 @@ def _describe_distance(report: Any) -> list[Row]:
     right = found.distances[report.q > 0]
     if not len(right):
         return []
-    typical = number(right.median().item())
-    return [
-        ("distance to the boundary", (f"{typical} for a typical right sample", Certainty.ESTIMATED))
-    ]
+    typical = f"{number(right.median().item())} for a typical right sample"
+    typical += f", in the output of {found.layer!r}" * bool(found.layer)
+    return [("distance to the boundary", (typical, Certainty.ESTIMATED))]
 
 
 def _advise(report: Any) -> str:
