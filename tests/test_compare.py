@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from scipy.stats import binomtest
@@ -59,7 +60,9 @@ def test_real_differences_are_found_and_others_are_not(plane):
     assert row["held-out", "error"] == heldout.error
     assert row["held-out", "z"] == heldout.z
     assert row["held-out", "error to"] == heldout.error_interval[1]
-    table = found.difference_frame().set_index(["number", "first", "second"])
+    table = pandas.DataFrame([d.to_dict() for d in found.differences]).set_index(
+        ["number", "first", "second"]
+    )
     assert table.loc[(ERROR, "good", "bad"), "difference"] == by_name[ERROR, "good", "bad"].value
     # None of them fits its training data, so that input margins do not compare them.
     assert all(

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
     """Print the certificate, and write it with its figures if asked to."""
     from ..kkt import certify
 
-    model = inputs.saved_model(options)
+    model = inputs.saved_model(options, options.weights)
     X, y = inputs.data(options, limit=options.limit)
     if options.out:
         make_folder(options.out)

@@ -25,14 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print which net makes fewer errors, or how many samples would tell."""
     from ..margins import compare
-    from ..training import load_weights
 
     if len(set(options.weights)) < len(options.weights) or len(options.weights) < 2:
         raise ArgumentError("Name two files or more, each once: the nets to compare.")
-    nets = {}
-    for weights in options.weights:
-        nets[weights] = inputs.model(options)
-        load_weights(nets[weights], weights)
+    nets = {weights: inputs.saved_model(options, weights) for weights in options.weights}
     data = inputs.data(options, limit=options.limit)
     heldout = options.heldout or options.split == "test"
     samples = {"heldout" if heldout else "data": data}

@@ -172,12 +172,12 @@ def model(options: argparse.Namespace) -> nn.Module:
         ) from error
 
 
-def saved_model(options: argparse.Namespace) -> nn.Module:
-    """Make the net that the options name, with the weights of its file."""
+def saved_model(options: argparse.Namespace, weights: str | Path) -> nn.Module:
+    """Make the net that the options name, with the weights of a file."""
     from ..training import load_weights
 
     net = model(options)
-    load_weights(net, options.weights)
+    load_weights(net, weights)
     return net
 
 

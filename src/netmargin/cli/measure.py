@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     from ..margins import measure
 
     report = measure(
-        inputs.saved_model(options),
+        inputs.saved_model(options, options.weights),
         inputs.data(options, limit=options.limit),
         heldout=options.heldout or options.split == "test" or None,
         loss=options.loss,

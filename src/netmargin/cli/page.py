@@ -120,12 +120,8 @@ def _write(
 
 def _make_model(options: argparse.Namespace, path: Path, found: Any) -> nn.Module:
     """The net of a file of weights, or of a run: of its recipe, or of the factory that is named."""
-    from ..training import load_weights
-
     if found is None:
-        net = inputs.model(options)
-        load_weights(net, path)
-        return net
+        return inputs.saved_model(options, path)
     if options.factory is not None:
         return found.load_into(inputs.model(options))
     own = found.made_by.get("factory")

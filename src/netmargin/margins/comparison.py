@@ -119,12 +119,6 @@ class Comparison(Record):
         frame.columns = pandas.MultiIndex.from_tuples(rows[0], names=["data", "number"])
         return frame
 
-    def difference_frame(self) -> Any:
-        """Return a pandas DataFrame with one row per pair of nets and number."""
-        import pandas
-
-        return pandas.DataFrame([difference.to_dict() for difference in self.differences])
-
     def class_frame(self) -> Any:
         """Return a pandas DataFrame of the samples per class, and how many each net gets wrong."""
         import pandas
