@@ -27,6 +27,7 @@ class Links(HTMLParser):
 def find_broken(site: Path) -> list[str]:
     """Links that lead nowhere, with the page that has them."""
     pages = {path: Links(path.read_text()) for path in sorted(site.rglob("*.html"))}
+    assert pages, f"no page in {site}"
     broken = []
     for path, page in pages.items():
         # A page of `nm.page` makes anchors by its script, and loads nothing.

@@ -2,10 +2,12 @@
 
 import argparse
 import re
+import runpy
 from unittest import mock
 
 import pytest
 
+import netmargin as nm
 from netmargin import cli
 from netmargin.theory import CLAIMS
 from tests.docs_blocks import ROOT, blocks_of, commands_of, paste
@@ -124,3 +126,12 @@ def test_every_page_is_in_the_contents_of_the_site():
     listed = set((ROOT / "docs" / "index.md").read_text().split())
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
     assert not pages - listed
+
+
+def test_every_public_name_gets_its_page_of_the_site(tmp_path):
+    """A package without a title ends `make docs`, and so does a name that is gone."""
+    write = runpy.run_path(str(ROOT / "docs" / "site_reference.py"))["write_reference"]
+    write(tmp_path)
+    text = "".join(path.read_text() for path in tmp_path.glob("*.md"))
+    for name in nm.__all__:
+        assert f"netmargin.{name}\n" in text, name
