@@ -49,7 +49,8 @@ def write_reference(folder: Path) -> None:
     for package, title in PACKAGES.items():
         module = getattr(nm, package)
         own = [n for n in dir(module) if _is_own(getattr(module, n, None), n, module.__name__)]
-        names = getattr(module, "__all__", own)
+        # What netmargin itself has, too, is described there.
+        names = [n for n in getattr(module, "__all__", own) if n not in nm.__all__]
         text = "\n".join(_describe(f"netmargin.{package}", name) for name in names)
         intro = f"```{{eval-rst}}\n.. automodule:: netmargin.{package}\n   :no-members:\n```\n"
         _write(folder / f"{package}.md", f"# {title}: nm.{package}\n\n{intro}\n{text}")
