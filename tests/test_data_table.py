@@ -89,7 +89,10 @@ FORMS = {
         batches(size),
         [{"rows": x, "y": y} for x, y in batches(size)],
     ],
-    "a `DataLoader` that shuffles": lambda size: [DataLoader(TensorDataset(X, Y), size, True)],
+    "a `DataLoader` that shuffles, or drops the last batch": lambda size: [
+        DataLoader(TensorDataset(X, Y), size, shuffle, drop_last=not shuffle)
+        for shuffle in (True, False)
+    ],
     "a `DataLoader` with a `collate_fn`": lambda size: [
         DataLoader(
             [{"rows": x, "label": int(y)} for x, y in zip(X, Y, strict=True)],
