@@ -235,7 +235,7 @@ def test_a_bound_above_the_objective_is_forgotten():
 @pytest.mark.parametrize("D", [2, 3])
 @pytest.mark.parametrize("slope", SLOPES)
 def test_settling_alone_ends_in_the_best_neuron(slope, D):
-    """From starts that are near it and a part in 1,000 lower, most often to six digits."""
+    """From starts that are near it and a part in 1,000 lower, nine times in ten to six digits."""
     look = replace(search.QUICK, starts=0, near=0, first_steps=0, kept=1, steps=0)
     phi, random = leaky(slope), np.random.default_rng(0)
     before, after = [], []
@@ -250,8 +250,8 @@ def test_settling_alone_ends_in_the_best_neuron(slope, D):
         after.append(1 - np.abs(G).max() / largest)
     assert min(after) > -1e-12
     assert np.median(before) > 1e-4
-    assert np.mean(np.array(after) < 1e-6) >= 0.4
-    assert np.median(after) < 1e-2 * np.median(before)
+    assert np.mean(np.array(after) < 1e-6) >= 0.9
+    assert np.median(after) < 1e-10
 
 
 def test_a_look_starts_at_the_sample_of_largest_value():

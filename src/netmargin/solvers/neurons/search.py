@@ -36,6 +36,10 @@ _SETTLING_STEPS, _SMOOTHING = 20, (0.1, 1e-7)
 """Newton steps, and relative widths of the smoothed kinks, from the first to the last of them: wide
 enough to leave a kink, then so narrow that the maximum is found to half the digits of float64.
 """
+_HELD = (1e-2, 1e-3, 1e-4)
+"""Distances from kinks, in units of the sample, within which they hold a neuron at last: where they
+pull weakly, it is still that far from them, and up to 1e-4 below the maximum.
+"""
 _ENTRIES_AT_ONCE = 50_000_000
 """Entries of the Newton matrices that are built at once: 400 MB."""
 _STEEPEST = 1e11
@@ -287,22 +291,27 @@ def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: flo
     batch = max(1, _ENTRIES_AT_ONCE // (len(Z) * D))
     best, largest = W.copy(), np.full(len(W), -np.inf)
     # A narrow kink holds whatever comes near it; smoothing that shrinks lets neurons leave.
-    for smoothing in (*np.geomspace(*_SMOOTHING, _SETTLING_STEPS), None):
+    steps = [(width, np.inf) for width in np.geomspace(*_SMOOTHING, _SETTLING_STEPS)]
+    for smoothing, held in (*steps, *((0.0, width) for width in _HELD), (0.0, 0.0)):
         t = W @ Z.T
         G = activation.feature(t) @ C
         values = _lengths(G)
         # A step may lead downhill while the smoothing is wide: the best ones are kept.
         better = values > largest
         best[better], largest[better] = W[better], values[better]
-        if smoothing is None or time.monotonic() > deadline:
+        if not held or time.monotonic() > deadline:
             break
+        if not smoothing:
+            W, t, values = best, best @ Z.T, largest
+            G = activation.feature(t) @ C
         values = np.maximum(values, _TINY)[:, None]
         c = (G / values) @ C.T
         kinks = activation.kink / 2 * c
-        linear = (activation.line * c + np.maximum(kinks, 0.0) * np.sign(t)) @ Z
-        concave = np.maximum(-kinks, 0.0)
+        # Those farther than that are lines.
+        concave = np.maximum(-kinks, 0.0) * (np.abs(t) < held * lengths)
+        linear = (activation.line * c + (kinks + concave) * np.sign(t)) @ Z
         # At the length of the value, where the maximum of f(w) - |w|^2 / 2 is.
-        smooth = np.hypot(t, smoothing * lengths) * values
+        smooth = np.hypot(t, smoothing * lengths) * values if smoothing else 0.0
         curvature = concave / np.maximum(smooth, np.maximum(concave / _STEEPEST, _TINY))
         moved = np.empty_like(W)
         for start in range(0, len(W), batch):
