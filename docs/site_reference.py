@@ -82,10 +82,8 @@ def _describe(module: str, name: str) -> str:
     thing = getattr(__import__(module, fromlist=[name]), name)
     kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
     kind = "exception" if kind == "class" and issubclass(thing, BaseException) else kind
-    options = "\n   :members:" if kind == "class" else ""
-    if module != "netmargin" and getattr(nm, name, None) is thing:
-        options += "\n   :no-index:"  # links lead to the page of netmargin, which has it too
-    return f"```{{eval-rst}}\n.. auto{kind}:: {module}.{name}{options}\n```\n"
+    members = "\n   :members:" if kind == "class" else ""
+    return f"```{{eval-rst}}\n.. auto{kind}:: {module}.{name}{members}\n```\n"
 
 
 def _is_own(thing: object, name: str, module: str) -> bool:
