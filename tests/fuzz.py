@@ -259,7 +259,7 @@ def drawing() -> list[EntryPoint]:
         entry("figures.draw_robustness", reports={"net": robust}, **folder),
         entry("figures.draw_comparison", comparison=several, **folder),
         entry("figures.draw_certificate", **shown, **folder),
-        entry("figures.draw_two_layer_runs", "optimum run", **runs, **folder, left_out=odd_optimum),
+        entry("figures.draw_two_layer_runs", "optimum", **runs, **folder, left_out=odd_optimum),
         entry("theory.verify", "seed progress watch", **claims, left_out=odd_claims),
         entry("papers.reproduce", "scale", **figure, left_out=odd_run),
     ]

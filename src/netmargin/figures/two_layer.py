@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import check_count, check_instance, check_number
+from ..core.arguments import check_instance, check_number
 from ..twolayer import TwoLayerRuns
 from .samples import check_samples
 from .style import BOTH, OUTPUT, open_folder, open_row, save_drawings
@@ -18,23 +18,20 @@ def draw_two_layer_runs(
     folder: str | Path,
     *,
     optimum: float | None = None,
-    run: int = 0,
 ) -> list[Path]:
     """Draw the margins of wide two-layer nets over steps, and for data in the plane classifiers.
 
-    Written are two_layer_margins and, for d = 2, the classifiers of one run at its snapshots; each
-    as PNG and PDF.
+    Written are two_layer_margins and, for d = 2, the classifiers of the first run at its snapshots;
+    each as PNG and PDF.
 
     Parameters
     ----------
     runs : TwoLayerRuns
         What `netmargin.twolayer.train_both_layers` returned.
     X, y, folder
-        The samples of the drawn run, and the folder, as for `draw_certificate`.
+        The samples, and the folder, as for `draw_certificate`.
     optimum : float, optional
         gamma_1, drawn as a line above the margins.
-    run : int, default 0
-        The run whose classifiers are drawn.
 
     Returns
     -------
@@ -44,7 +41,7 @@ def draw_two_layer_runs(
     Raises
     ------
     ArgumentError
-        If `runs` is something else, there is no such run, or `folder` is no path.
+        If `runs` is something else, or `folder` is no path.
     DataError
         If X and y cannot be used.
 
@@ -61,12 +58,11 @@ def draw_two_layer_runs(
     """
     check_instance("runs", runs, TwoLayerRuns, "what netmargin.twolayer.train_both_layers returns")
     optimum = check_number("optimum", optimum, optional=True)
-    run = check_count("run", run, at_least=0, at_most=runs.margins.shape[1] - 1)
     samples, folder = check_samples(X, y), open_folder(folder)
     X, y = samples.X.cpu().numpy(), samples.y.cpu().numpy()
     drawn = {"two_layer_margins": _draw_margins(runs, optimum)}
     if X.shape[1] == 2:
-        drawn["classifiers"] = _draw_classifiers(runs, X, y, run)
+        drawn["classifiers"] = _draw_classifiers(runs, X, y)
     return save_drawings(drawn, folder)
 
 
@@ -90,15 +86,15 @@ def _draw_margins(runs: TwoLayerRuns, optimum: float | None) -> Any:
     return figure
 
 
-def _draw_classifiers(runs: TwoLayerRuns, X: np.ndarray, y: np.ndarray, run: int) -> Any:
-    """The outputs of one run over the plane at its snapshots, with zero lines and samples."""
+def _draw_classifiers(runs: TwoLayerRuns, X: np.ndarray, y: np.ndarray) -> Any:
+    """The outputs of the first run over the plane at its snapshots, with zero lines and samples."""
     figure, axes = open_row(len(runs.snapshots))
     figure.set_size_inches(3.2 * len(runs.snapshots), 3.4)
     low, high = X.min(0) - 0.15 * np.ptp(X, 0), X.max(0) + 0.15 * np.ptp(X, 0)
     first, second = np.meshgrid(*np.linspace(low, high, 201).T)
     points = np.column_stack([first.ravel(), second.ravel()])
     for axis, snapshot in zip(axes, runs.snapshots, strict=True):
-        values = snapshot.measures[run].decision_function(points).reshape(first.shape)
+        values = snapshot.measures[0].decision_function(points).reshape(first.shape)
         # A net that is 0 up to rounding, such as a paired one at its start, has no zero line.
         values[np.abs(values) < 1e-12 * np.abs(points).max()] = 0.0
         largest = np.abs(values).max() or 1.0
@@ -109,7 +105,7 @@ def _draw_classifiers(runs: TwoLayerRuns, X: np.ndarray, y: np.ndarray, run: int
             axis.contour(first, second, values, levels=[0.0], colors="black", linewidths=1.2)
         for sign, colour, marker in ((1, "#b2182b", "o"), (-1, "#2166ac", "s")):
             axis.scatter(*X[(y > 0) == (sign > 0)].T, s=9, color=colour, marker=marker)
-        margin = runs.margins[runs.times == snapshot.time, run].item()
+        margin = runs.margins[runs.times == snapshot.time, 0].item()
         axis.set_title(f"step {snapshot.time}: margin {margin:.3g}")
         axis.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
         axis.grid(visible=False)

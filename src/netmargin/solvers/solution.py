@@ -24,19 +24,6 @@ class ReLUMeasure(Record):
     It is a measure on the unit sphere of (a, b), or for power 2 on unit a and b = +-1; x~ is x, or
     (x, 1) with a bias.
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (k, D), float64
-        Rows (a, b), D = d + 1, or d + 2 with a bias.
-    weights : ndarray of shape (k,), float64
-        Nonnegative weights of the atoms.
-    bias : bool
-        Whether neurons have a bias.
-    power : {1, 2}
-        1 for ReLU, 2 for squared ReLU.
-    slope : float, default 0.0
-        That of features of power 1 below 0: 0 for ReLU, -1 for absolute values.
-
     Examples
     --------
     >>> import numpy as np
@@ -46,11 +33,11 @@ class ReLUMeasure(Record):
     ([0.0, 0.96], 2.0)
     """
 
-    atoms: np.ndarray
-    weights: np.ndarray
-    bias: bool
-    power: int = 1
-    slope: float = 0.0
+    atoms: np.ndarray  #: (k, D): Rows (a, b), D = d + 1, or d + 2 with a bias
+    weights: np.ndarray  #: (k,): Those of the atoms, at least 0
+    bias: bool  #: Whether neurons have a bias
+    power: int = 1  #: 1 for ReLU, 2 for squared ReLU
+    slope: float = 0.0  #: For power 1, that below 0: 0 for ReLU, -1 for absolute values
 
     @property
     def activation(self) -> Activation:

@@ -93,18 +93,17 @@ def train_output_layer(
     y: Any,
     *,
     steps: int,
-    rate: Callable[[np.ndarray], np.ndarray] | None = None,
     loss: Loss | str | None = None,
 ) -> FixedFeatureRun:
     """Train the output layer over neurons of outputs (n, m) by ascent of the smooth margin.
 
     As `train_magnitudes`, with a = r / m, r(0) = 0: a / beta, beta(t) = max(1, max_s sqrt(m)
-    |a(s)|_2), approaches gamma_2 at rate 1 / sqrt(t). `rate` is eta / beta. Chizat and Bach 2020,
-    Proposition 7.
+    |a(s)|_2), approaches gamma_2 at rate 1 / sqrt(t), with eta / beta = sqrt(2) / (largest sqrt(t +
+    1)). Chizat and Bach 2020, Proposition 7.
     """
     loss = margin_loss(loss)
     z, largest = _multiply_by_labels(features, y)
-    eta = step_sizes(steps, rate or (lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1))))
+    eta = step_sizes(steps, lambda t: math.sqrt(2) / (largest * np.sqrt(t + 1)))
     n, m = z.shape
     # The max margin without labels: z holds y already.
     solution = linear_max_margin(z, np.ones(n))

@@ -14,11 +14,11 @@ from torch import Tensor
 from ...core.matrices import SolverData, binary_data
 from ...core.records import short_repr
 from ...errors import ArgumentError, DataError
-from ...losses import Loss
+from ...losses import Exponential
 from ...nets.model import with_gradients
 from ...result import Status
 from ...solvers.solution import ReLUMeasure
-from ...twolayer.smooth_margin import margin_loss, sample_weights
+from ...twolayer.smooth_margin import sample_weights
 from ._features import FeatureMeasure, as_tensor, find_moving
 
 _LARGEST_LOG_MASS = 300.0
@@ -48,20 +48,19 @@ def projected_flow(
     y: Any,
     *,
     times: Sequence[float],
-    loss: Loss | str | None = None,
     rtol: float = 1e-6,
     max_evaluations: int = 100_000,
 ) -> ProjectedFlow:
     """Follow Wasserstein gradient flow of the smooth margin on the sphere.
 
     d nu_t / dt = -div(grad J' nu_t) + 4 J' nu_t, J'(theta) = sum_n grad_n S y_n phi(theta, x_n),
-    S = -log sum_n l(q_n), from nu_0 = `start`: the directions and log masses of gradient ascent
+    S = -log sum_n exp(-q_n), from nu_0 = `start`: the directions and log masses of gradient ascent
     dw_j / dt = m grad_j S. In (12) J' is that of nu_t, not of nu_bar_t as printed. The mass grows
     like exp(4 gamma t), so this is for the beginning; `train_both_layers` goes further. What stops
     early warns, but for Ctrl-C, and returns the times so far. `start` holds ReLUs, or a feature of
     your own. Chizat and Bach 2020, (11) and (12).
     """
-    data, loss = binary_data(X, y, bias=start.bias), margin_loss(loss)
+    data = binary_data(X, y, bias=start.bias)
     t = np.asarray(times, dtype=np.float64)
     if t.ndim != 1 or not len(t) or t[0] < 0 or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
         raise ArgumentError("times must be increasing, finite numbers from 0 on")
@@ -77,7 +76,7 @@ def projected_flow(
     # Particles without mass have no log mass, and never get any.
     used = start.weights > 0
     start = replace(start, atoms=start.atoms[used], weights=start.weights[used])
-    field = _FlowField(data, start, loss, max_evaluations)
+    field = _FlowField(data, start, max_evaluations)
     state = field.start()
     rows, reached, now, status = [], [], 0.0, Status.FINISHED
     try:
@@ -117,11 +116,9 @@ def projected_flow(
 class _FlowField:
     """The velocity of unit directions and of log masses; TimeoutError after `most` calls."""
 
-    def __init__(
-        self, data: SolverData, start: ReLUMeasure | FeatureMeasure, loss: Loss, most: int
-    ) -> None:
+    def __init__(self, data: SolverData, start: ReLUMeasure | FeatureMeasure, most: int) -> None:
         self._Z, self._labels = map(as_tensor, (data.Z, data.y))
-        self._loss, self._left = loss, most
+        self._left = most
         self._measure, (self._feature, self._atoms) = start, find_moving(start)
 
     def start(self) -> np.ndarray:
@@ -165,4 +162,4 @@ class _FlowField:
         largest = log_masses.max()
         masses = np.exp(log_masses - largest + min(largest, _LARGEST_LOG_MASS))
         q = self._labels * (as_tensor(masses) @ features.detach())
-        return theta, log_masses, features, sample_weights(-q[None], self._loss)[0]
+        return theta, log_masses, features, sample_weights(-q[None], Exponential())[0]
