@@ -27,7 +27,7 @@ INSTANCES = {
     "f1_soft": 12,
     "f1_logistic": 8,
     "least_norm_l1": 8,
-    "radii": 6,
+    "radii": 5,
     "certify": 12,
     "orders": 12,
 }

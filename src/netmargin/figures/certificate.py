@@ -57,8 +57,8 @@ def draw_certificate(
     --------
     >>> import tempfile, torch, netmargin as nm
     >>> _ = torch.manual_seed(0)
-    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=20)
-    >>> _ = nm.train(net, data, until=nm.LogLossBelow(-2), progress=False)
+    >>> net, data = nm.models.mlp([64, 16, 10]), nm.datasets.digits(limit=10)
+    >>> _ = nm.train(net, data, until=nm.LogLossBelow(-1), progress=False)
     >>> certificate = nm.certify(net, data)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [path.name for path in nm.figures.draw_certificate(certificate, *data, folder)]
