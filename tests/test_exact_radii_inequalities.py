@@ -22,7 +22,7 @@ from tests.test_exact_radii_proof import (
     sample_ball,
 )
 
-CASES = 100
+CASES = 60
 
 
 def test_the_minimum_on_a_graph_is_below_every_sample_and_attained():
