@@ -240,7 +240,7 @@ def test_random_state_is_what_scikit_learn_takes():
         VariationNormClassifier(random_state="x").fit(X, y)
 
 
-@pytest.mark.slow_cases("hinge")
+@pytest.mark.slow_cases("hinge", "squared_hinge")
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 def test_one_net_of_the_variation_norm_fits_all_classes(loss):
     X, y = load_iris(return_X_y=True)

@@ -147,7 +147,8 @@ def test_a_sample_where_the_net_is_flat_has_a_radius_in_any_unit():
         assert proved.lower <= 4 * scale <= proved.upper * (1 + 1e-9)
 
 
-@pytest.mark.slow_cases("1000.0")
+@pytest.mark.slow  # bounds alone in the quick run: `test_the_size_of_the_parameters_changes_no_bound`
+@pytest.mark.nightly_cases("1000.0")
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_the_size_of_the_parameters_moves_no_radius(scale):
     """Layer k times the scale has biases times its k-th power: all scores times one number."""

@@ -117,7 +117,7 @@ NEVER_LOST = 5
 """The seed of a net with one output whose sign is the same for all inputs."""
 
 
-@pytest.mark.slow_cases("6]")
+@pytest.mark.slow_cases("6]", "11]")
 @pytest.mark.nightly_cases("3")
 @pytest.mark.parametrize("seed", [s for s in range(12) if s != NEVER_LOST])
 def test_small_nets_against_all_patterns(seed):

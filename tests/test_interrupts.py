@@ -472,6 +472,8 @@ def call_interrupted(call: Callable, inside: str, moment: int | None) -> tuple[A
     "maximize_margin-ascent.smoothed_margin",
     "regularization_path",
     "papers.two_homogeneity.mirror_flow-flow",
+    "papers.two_homogeneity.early_margin",
+    "papers.chizat_bach.projected_flow",
     "maximize_margin-ascent.stages",
     "gradient_flow-flow",
     "certify-kkt.constraint_search",

@@ -26,6 +26,7 @@ def _best_margin(X, r_w: float) -> mpmath.mpf:
     return mpmath.sqrt((first * second - both**2) / (first + second + 2 * both))
 
 
+@pytest.mark.slow_cases("1000")
 @pytest.mark.parametrize("dimension", [2, 50, 1000])
 def test_brackets_of_tangent_kernels_hold_the_margin_at_small_angles(dimension):
     for angle in 0.00142 + 1e-6 * np.arange(40):

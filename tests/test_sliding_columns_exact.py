@@ -355,16 +355,17 @@ def test_exact_weights_prove_themselves(name):
 
 
 @pytest.mark.slow
-def test_small_problems_with_corners_are_solved():
+@pytest.mark.nightly_cases("0", "3")  # the hard margin of the first takes as long as ten others
+@pytest.mark.parametrize("seed", range(4))
+def test_small_problems_with_corners_are_solved(seed):
     """Multipliers alone cycle on most of these; with exact weights the objective falls."""
-    for seed in range(4):
-        Z, y = draw(40, 3, seed)
-        hinge = make_loss("hinge", y, 3.0)
-        hard = losses.hinge_loss(Rivals(np.arange(40) % 3, 3), np.full(40, np.inf))
-        for loss in (hinge, hard):
-            net = sliding.slide_columns(Z, loss)
-            assert net.local_gap <= 1e-2
-            assert len(net.W) <= 120
+    Z, y = draw(40, 3, seed)
+    hinge = make_loss("hinge", y, 3.0)
+    hard = losses.hinge_loss(Rivals(np.arange(40) % 3, 3), np.full(40, np.inf))
+    for loss in (hinge, hard):
+        net = sliding.slide_columns(Z, loss)
+        assert net.local_gap <= 1e-2
+        assert len(net.W) <= 120
 
 
 @pytest.mark.slow

@@ -531,7 +531,7 @@ def test_outputs_of_balanced_nets_pass_for_possible_margins():
     assert bounds.two_layer_bound([1.5] * 50, 3 * units(50), radius=3.0).value > 0
 
 
-@pytest.mark.slow_cases("4", "8")
+@pytest.mark.slow_cases("2", "4", "8")
 @pytest.mark.parametrize("seed", [0, 2, 4, 8])
 def test_interclass_bounds_are_above_the_best_plane(seed):
     """Of all planes in space, by a fine grid: attained below, proved above, at any time."""

@@ -121,6 +121,7 @@ def test_ctrl_c_ends_a_fit(pricing, monkeypatch):
     assert not hasattr(fitted, "solutions_")
 
 
+@pytest.mark.slow_cases("False-1", "True-2")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_net_that_separates_nothing_yet_is_the_best_so_far(power, bias):
