@@ -117,9 +117,13 @@ def judge_compare(cell: Cell, found: Any) -> None:
 
 
 def judge_input_margins(cell: Cell, found: Any) -> None:
-    """The distances are least ratios of gap and slope, by plain autograd, sample by sample."""
-    exact, right = cell.exact(), []
-    for x, label in zip(cell.X.double(), cell.y, strict=True):
+    """The distances are least ratios of gap and slope, by plain autograd, sample by sample; those of
+    tokens behind their embedding.
+    """
+    exact, X, right = cell.exact(), cell.X, []
+    if not X.is_floating_point():
+        X, exact = exact[0](X).detach(), exact[1:]
+    for x, label in zip(X.double(), cell.y, strict=True):
         x = x[None].clone().requires_grad_()
         scores = cell.brought.scores(exact, x.clone()).reshape(1, -1)
         rivals = [j for j in range(max(2, scores.shape[1])) if j != label]
