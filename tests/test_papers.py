@@ -334,6 +334,11 @@ def test_runs_belong_to_what_they_depend_on(tmp_path, monkeypatch):
             assert plan_run(*first).file != before
 
 
+@pytest.mark.parametrize("id", list_figures())
+def test_runs_do_not_depend_on_where_the_library_is(id):
+    assert str(Path(nm.__file__).parent) not in runs._definition(figure(id).compute, [])
+
+
 def test_code_that_is_laid_out_anew_keeps_its_runs(tmp_path, monkeypatch):
     """Spaces and docstrings are not what a run is computed from; a number is."""
     known = figure("chizat-bach/fig4")

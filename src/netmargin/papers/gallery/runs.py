@@ -21,6 +21,7 @@ from ...core.files import write_atomically
 from ...core.interrupts import whole_or_interrupted
 from ...core.records import short_repr
 from ...errors import CheckpointError, DataError
+from .. import contents
 from .figure import Figure, Row, Settings, figure
 
 
@@ -89,8 +90,8 @@ def _read(file: Path) -> Row | None:
 def _definition(value: Any, seen: list[Any]) -> str:
     """The code of a function or class of the papers' folders and of all that it refers to there.
 
-    The library outside is left out: its results are held by tests, and a hash that covered it would
-    throw away hours of computing with every release.
+    The library outside, and the engine of figures, which says where files are, are left out: their
+    results are held by tests, and a hash that covered them would throw away hours of computing.
     """
     if isinstance(value, dict):
         return "".join(f"{key!r}: {_definition(item, seen)}" for key, item in value.items())
@@ -99,7 +100,9 @@ def _definition(value: Any, seen: list[Any]) -> str:
     if isinstance(value, str | int | float | None):
         return repr(value)
     code = inspect.isfunction(value) or inspect.isclass(value)
-    if not (code and value.__module__.startswith("netmargin.papers.")) or value in seen:
+    own = code and value.__module__.startswith("netmargin.papers.")
+    engine = own and value.__module__.startswith(("netmargin.papers.gallery", contents.__name__))
+    if not own or engine or value in seen:
         return getattr(value, "__qualname__", "")
     seen.append(value)
     parts = [value] if inspect.isfunction(value) else vars(value).values()
