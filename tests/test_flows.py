@@ -382,34 +382,6 @@ def _float64():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.nightly  # the ledger checks it in `make test-slow`, as lyu-li/kkt-limit
-@pytest.mark.usefixtures("_float64")
-def test_flow_of_a_smooth_net_approaches_a_kkt_point():
-    """Epsilon falls 10x, beta tends to 1, the trade-off stays below Lemma C.8's point."""
-    torch.manual_seed(0)
-    X = torch.randn(6, 3)
-    y = torch.where(X[:, 0] > 0, 1, -1)
-    net = mlp([3, 2, 1], power=2, bias="none")
-    flow = nm.gradient_flow(
-        net,
-        (X, y),
-        until=nm.LogLossBelow(-300),
-        loss=Exponential(),
-        rtol=1e-6,
-        levels=(-3, -10, -30, -100, -299),
-    )
-    epsilons = []
-    for state in flow.states.values():
-        net.load_state_dict(state)
-        c = nm.certify(net, (X, y), loss=Exponential())
-        epsilons.append(c.relative_epsilon)
-        assert c.trade_off(c.loss_delta) <= c.loss_epsilon * (1 + 1e-9)
-        assert c.loss_delta <= c.lemma_delta
-    assert len(epsilons) == 5
-    assert epsilons[-1] <= epsilons[0] / 10
-    assert c.alignment > 0.999
-
-
 @pytest.mark.nightly
 @pytest.mark.usefixtures("_float64")
 def test_flow_of_a_relu_net_approaches_a_kkt_point_within_a_radius():

@@ -28,33 +28,6 @@ def entropy(p):
 # The convex reference
 
 
-@pytest.mark.slow_cases("1e-06-2", "0.001-2")
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("regularization", [1e-6, 1e-3, 0.1])
-def test_logistic_reference_by_brute_force(regularization, power):
-    """On the plane: dual weights against a fine grid, the primal recomputed, both ends meet."""
-    X, y = corners(12)
-    found = f1_logistic(X, y, regularization=regularization, bias=False, power=power)
-    assert found.certified
-    f = found.decision_function(X)
-    assert np.logaddexp(0, -y * f).mean() + regularization * found.mass == pytest.approx(
-        found.objective, rel=1e-9
-    )
-    assert found.log_loss == pytest.approx(np.log(np.logaddexp(0, -y * f).mean()), rel=1e-9)
-    angle = np.linspace(0, 2 * np.pi, 100_001)
-    values = np.maximum(np.column_stack([np.cos(angle), np.sin(angle)]) @ X.T, 0) ** power @ (
-        found.dual * y
-    )
-    most = 2 * regularization if power == 1 else regularization
-    assert (
-        np.abs(values).max() == pytest.approx(most, rel=1e-6)
-        if found.mass
-        else np.abs(values).max() <= most
-    )
-    assert entropy(len(y) * found.dual).mean() == pytest.approx(found.lower_bound, rel=1e-9)
-    assert 0 <= found.gap <= 1e-6
-
-
 def test_logistic_reference_of_one_sample():
     """p = min(2 lambda / |z|, 1/2), objective H(p)."""
     for length, regularization in ((1.0, 0.1), (3.0, 1e-4), (0.5, 0.2)):

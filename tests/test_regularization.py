@@ -12,7 +12,6 @@ import netmargin as nm
 from netmargin import datasets
 from netmargin.core.lbfgs import minimize
 from netmargin.models import mlp
-from netmargin.papers.wei_2018._interpolation import interpolation_path
 from netmargin.solvers import f1_logistic, f1_max_margin
 
 
@@ -143,26 +142,6 @@ def test_each_norm_has_its_own_max_margin(norm, expected):
     assert weights / weights.max() == pytest.approx(np.array(expected) / max(expected), abs=1e-3)
 
 
-@pytest.mark.nightly
-def test_weak_squared_loss_finds_the_least_norm():
-    """||Theta||^2 -> 2 |alpha|_1 of the l1 interpolation, within 1%, and from below."""
-    for seed in range(2):
-        X, y = np.linspace(-1, 1, 5)[:, None], np.random.default_rng(seed).normal(size=5)
-        least = nm.solvers.min_norm_interpolation(X, y, norm="l1")
-        path = interpolation_path(
-            lambda: mlp([1, 20, 1]),
-            torch.tensor(X),
-            torch.tensor(y),
-            lambdas=[1e-1, 1e-2, 1e-3, 1e-6],
-            starts=5,
-            seed=0,
-        )
-        squares = np.array(path.column("norm")) ** 2
-        assert squares[-1] == pytest.approx(2 * least.norm, rel=0.01)
-        assert (np.diff(squares) > 0).all()
-        assert squares[-1] <= 2 * least.norm * (1 + 1e-6)
-
-
 # Theorem 2.2
 
 
@@ -179,27 +158,6 @@ def test_exponent_is_the_smallest_that_the_proof_allows():
         promised = -math.log(2 * n * bound) * (weak.regularization / bound) ** (order / r)
         assert promised >= weak.guarantee * (1 - 1e-9)
         assert weak.guarantee == pytest.approx(0.3 / (2 * 4 ** (order / r)))
-
-
-@pytest.mark.nightly
-def test_two_approximate_minimizers_keep_their_margin():
-    """The worst margin of all linear classifiers, on a fine grid, with L <= 2 L_min."""
-    worst = []
-    for seed in range(5):
-        random = np.random.default_rng(seed)
-        X = random.normal(size=(4, 2))
-        y = np.sign(X @ random.normal(size=2))
-        gamma = nm.solvers.linear_max_margin(X, y).margin
-        weak = nm.weak_regularization(gamma, n=4, order=1.0, r=2.0)
-        angle, size = np.linspace(0, 2 * np.pi, 2001), np.geomspace(1e-3, 1e3, 2001) / gamma
-        margins = (np.column_stack([np.cos(angle), np.sin(angle)]) @ (X * y[:, None]).T)[:, None]
-        L = np.logaddexp(0, -margins * size[:, None]).mean(2) + weak.regularization * size**2
-        allowed = 2 * L.min() >= L
-        worst.append(margins[:, 0].min(1)[allowed.any(1)].min() / weak.guarantee)
-        # With a lambda that is not weak the guarantee fails: the theorem says something.
-        strong = np.logaddexp(0, -margins * size[:, None]).mean(2) + 1.0 * size**2
-        assert margins[:, 0].min(1)[(strong <= 2 * strong.min()).any(1)].min() < weak.guarantee
-    assert min(worst) >= 1
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import time
 from fractions import Fraction
 from itertools import count, product
-from math import hypot, log, sqrt
+from math import hypot, sqrt
 
 import mpmath
 import numpy as np
@@ -541,10 +541,10 @@ def test_logistic_optima_are_proved_by_their_dual(regularization, power):
     )
     p = len(y) * found.dual * min(1.0, (2 if power == 1 else 1) * regularization / values.max())
     lower = -(xlogy(p, p) + xlogy(1 - p, 1 - p)).mean()
-    objective = (
-        np.logaddexp(0, -y * found.decision_function(X)).mean() + regularization * found.mass
-    )
+    loss = np.logaddexp(0, -y * found.decision_function(X)).mean()
+    objective = loss + regularization * found.mass
     assert found.certified
+    assert found.log_loss == pytest.approx(np.log(loss), rel=1e-9)
     assert found.objective == pytest.approx(objective, rel=1e-9)
     assert found.lower_bound <= lower * (1 + 1e-6)
     assert objective - lower <= 1.1e-5 * objective
@@ -635,14 +635,6 @@ def test_samples_at_0_have_no_say_in_a_tree():
     for size in (1e-170, 1e-290):  # their squares are 0
         tree = TargetTree(size * X, c, 0.9 * size * largest)
         assert tree.grow(np.inf) is Outcome.REFUTED or tree.upper_bound >= size * largest
-
-
-def test_logistic_optimum_of_one_sample():
-    """p = min(2 lambda / |z|, 1/2), objective H(p)."""
-    for length, regularization in ((1.0, 0.1), (3.0, 1e-4), (0.5, 0.2)):
-        found = f1_logistic([[length]], [-1], regularization=regularization, bias=False)
-        p = min(2 * regularization / length, 0.5)
-        assert found.objective == pytest.approx(-p * log(p) - (1 - p) * log(1 - p), rel=1e-6)
 
 
 @pytest.mark.parametrize(
