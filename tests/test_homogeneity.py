@@ -425,25 +425,14 @@ def test_a_large_net_is_followed_and_checked_in_few_passes():
     assert sum(map(len, passed)) <= 2 + 2 * 3 + 2 * 2 * 2
 
 
-def test_data_are_read_in_every_form():
-    """As docs/inputs.md says; a tuple of two inputs stays one where the net takes no single one."""
-    model, y = mlp([5, 7, 3], bias="all"), torch.arange(len(VECTOR)) % 3
-    expected = analyse(model, VECTOR)
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(VECTOR, y), batch_size=9)
-    for data in (
-        (VECTOR, y),
-        [VECTOR, y.tolist()],
-        (VECTOR.numpy(), y.float().numpy()),
-        [(VECTOR[:9], y[:9]), (VECTOR[9:], y[9:])],
-        loader,
-        nn.utils.rnn.pad_sequence(list(VECTOR), batch_first=True).tolist(),
-    ):
-        assert analyse(model, data) == expected
+def test_a_pair_stays_one_input_where_the_net_takes_no_single_one():
+    """Other forms of the data: `test_data_table.py`."""
 
     class Gathered(nn.Linear):
         def forward(self, pair):
             return super().forward(pair[0])[torch.arange(len(pair[1])), pair[1]]
 
+    y = torch.arange(len(VECTOR)) % 3
     assert analyse(Gathered(5, 3, bias=False), (VECTOR, y)).order == 1
 
 

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -419,13 +418,3 @@ def test_the_page_shows_the_margin_that_idle_weights_do_not_change():
     assert "norm of all weights" in whole
     assert "what scales" not in whole
     assert "does not change the scores" not in whole
-
-
-def test_a_pickled_report_holds_numbers_in_place_of_weights():
-    model, (X, y) = net_and_data([3, 600, 600, 4])
-    report = nm.measure(model, (X, y), input_margins=True)
-    pickled = pickle.dumps(report)
-    assert len(pickled) < 20_000
-    back = pickle.loads(pickled)
-    assert back.margins["bartlett"].value == report.margins["bartlett"].value
-    assert back.summary(full=True) == report.summary(full=True)

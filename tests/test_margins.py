@@ -87,22 +87,6 @@ def test_smoothed_margins_use_the_sum_and_lie_below(separated, digits):
         )
 
 
-def test_streams_equal_arrays(separated, digits):
-    X, y = digits
-    whole = nm.measure(separated, digits)
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=33)
-    for data in (
-        loader,
-        [(X[:150], y[:150]), (X[150:], y[150:])],
-        ((X[i : i + 60], y[i : i + 60]) for i in range(0, 200, 60)),
-    ):
-        report = nm.measure(separated, data)
-        assert torch.allclose(report.q, whole.q, rtol=1e-12)
-        assert report.log_loss == pytest.approx(whole.log_loss, rel=1e-12)
-    numpy = nm.measure(separated, (X.numpy(), y.numpy()))
-    assert torch.equal(numpy.q, whole.q)
-
-
 def test_every_module_returns_to_its_mode(digits):
     model = nn.Sequential(
         nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 10, bias=False)
