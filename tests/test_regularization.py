@@ -251,16 +251,6 @@ def test_bad_input():
         nm.regularization_path(lambda: frozen, data, lambdas=[0.1], progress=False)
 
 
-@pytest.mark.nightly
-def test_nets_beat_kernels_on_the_hypercube():
-    """d = 20, n = 160: test error below 5%, of the best tangent kernel above 20%."""
-    from examples.hypercube import errors
-
-    found = [errors(160, 20, seed=seed, tested=2000) for seed in range(3)]
-    assert np.mean([net for net, _ in found]) < 0.05
-    assert np.mean([kernels for _, kernels in found], 0).min() > 0.2
-
-
 @pytest.mark.slow
 def test_starts_in_processes_are_those_of_one():
     X, y = nm.datasets.clusters(40, 5, k=2, seed=0)

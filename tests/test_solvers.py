@@ -269,15 +269,6 @@ def test_higher_dimensions_are_certified_by_branch_and_bound():
     assert again.rounds < solutions[0].rounds / 2
 
 
-@pytest.mark.parametrize(("k", "d", "bias"), [(2, 5, False), (4, 5, False), (3, 4, True)])
-def test_parity_above_rank_4(k, d, bias):
-    solution = f1_max_margin(*parity(k, d), bias=bias)
-    even = comb(k - 2, k // 2 - 1) / 2 ** (k - 1) / sqrt(k * d)
-    exact = comb(k - 1, (k - 1) // 2) / 2**k / sqrt(k * d + 1) if bias else even
-    assert solution.certified
-    assert solution.margin == pytest.approx(exact / 2, rel=2e-6)
-
-
 def test_branch_and_bound_is_valid_when_cut_short():
     random = np.random.default_rng(0)
     Z, c = random.normal(size=(60, 6)), random.normal(size=60)
@@ -463,25 +454,6 @@ def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
         kernels.empirical_ntk(model, torch.randn(4, 3))
 
 
-def test_wide_nets_have_the_tangent_kernel():
-    width = 20_000
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(3, width, bias=False),
-        torch.nn.ReLU(),
-        torch.nn.Linear(width, 1, bias=False),
-    ).double()
-    with torch.no_grad():
-        net[0].weight.copy_(
-            torch.nn.functional.normalize(torch.randn(width, 3, dtype=torch.float64))
-        )
-        net[2].weight.copy_(torch.sign(torch.randn(1, width)))
-    X = np.random.default_rng(0).normal(size=(5, 3))
-    assert kernels.empirical_ntk(net, X) / width == pytest.approx(
-        kernels.ntk(X, bias=False), rel=0.05, abs=0.05
-    )
-
-
 def test_progress_reaches_a_log(capsys, monkeypatch):
     monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", 0.0)
     f1_max_margin([[1.0], [-1.0]], [1, -1], progress=True)
@@ -591,19 +563,6 @@ def test_arc_cosine_kernel_equals_quadrature_and_monte_carlo():
     estimate = 4 * features.T @ features / len(U) + 9 * (X @ X.T) * (active.T @ active) / len(U)
     exact = kernels.ntk(X, r_w=3, r_u=2, bias=False)
     assert np.abs(estimate - exact).max() < 0.01 * exact.max()
-
-
-def test_kernel_of_nearly_parallel_inputs_keeps_its_digits():
-    x = np.array([[1.0, 1.0]])
-    for step in (1e-4, 1e-7):
-        other = np.array([[1.0, 1.0 + step]])
-        angle = np.arctan2(1.0 + step, 1.0) - np.pi / 4
-        exact_deficit = angle**3 / (
-            3 * np.pi
-        )  # sin t + (pi - t) cos t = pi (1 - t^2/2) + t^3/3 + ...
-        norms = np.linalg.norm(x) * np.linalg.norm(other)
-        value = kernels.arc_cosine(x, other, bias=False)[0, 0] * 4 * np.pi / norms / np.pi
-        assert value == pytest.approx(1 - angle**2 / 2 + exact_deficit, abs=1e-15)
 
 
 def test_linear_margins_agree_with_each_other():

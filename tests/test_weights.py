@@ -186,12 +186,6 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert set(safetensors.torch.load_file(path)) == set(net.state_dict())
 
 
-def test_wrappers_are_taken_off(tmp_path):
-    net, copy = make_net(), make_net(1)
-    nm.load_weights(copy, nm.save_weights(nn.DataParallel(net), tmp_path / "a.safetensors"))
-    assert same(net, copy)
-
-
 def test_a_net_that_is_compiled_in_part_reads_plain_names(tmp_path):
     net, copy = make_net(), make_net(1)
     copy[0] = torch.compile(copy[0])
