@@ -125,12 +125,6 @@ def test_one_class_is_measured_but_not_trained(count):
         nm.train(NET, data, until=nm.Epochs(1), progress=False)
 
 
-def test_other_dtypes_and_numpy_are_converted():
-    expected = nm.measure(NET, (X, Y)).q
-    assert torch.allclose(nm.measure(NET, (X.double(), Y.int())).q, expected)
-    assert torch.allclose(nm.measure(NET, (X.numpy(), Y.numpy().astype("int8"))).q, expected)
-
-
 def test_a_generator_cannot_be_trained_on():
     with pytest.raises(nm.DataError, match="read only once"):
         nm.train(NET, ((X, Y) for _ in range(2)), until=nm.Epochs(1), progress=False)
