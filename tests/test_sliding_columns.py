@@ -122,7 +122,7 @@ def find_largest_exactly(Z, C, slope) -> float:
     return largest
 
 
-@pytest.mark.slow_cases("leaky .5-", "relu-hinge", "relu-squared")
+@pytest.mark.slow_cases("leaky .5-", "relu-hinge", "relu-softmax")
 @pytest.mark.parametrize("loss_name", ["hinge", "squared hinge", "softmax"])
 @pytest.mark.parametrize("name", ["relu", "leaky .5"])
 def test_three_classes_in_the_plane_to_a_millionth(name, loss_name):
