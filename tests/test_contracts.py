@@ -580,8 +580,7 @@ def test_a_contradiction_among_others_is_proved(name, sample):
 
 def test_every_solver_has_a_row():
     named = {name.partition(",")[0] for name in ROWS}
-    # The regressor's and a paper's are no public solvers; that of test_two_layer_fit.py proves loose
-    # bounds only.
+    # Two are not public; that of test_two_layer_fit.py proves loose bounds only.
     assert named - {"f1_squared", "narrow_max_margin"} | {"fit_two_layer_net"} == {
         name for name in solvers.__all__ if callable(getattr(solvers, name))
     } - {name for name in solvers.__all__ if isinstance(getattr(solvers, name), type)}

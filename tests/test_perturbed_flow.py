@@ -48,12 +48,6 @@ def test_logistic_reference_tends_to_the_max_margin():
     assert margins[2] > 0.95
 
 
-def test_logistic_reference_of_contradictions_is_zero():
-    found = f1_logistic([[1.0, 2.0], [1.0, 2.0]], [1, -1], regularization=1e-3)
-    assert (found.mass, found.objective) == (0.0, pytest.approx(np.log(2)))
-    assert found.certified
-
-
 # The flow
 
 

@@ -413,20 +413,6 @@ def test_nets_and_measures_are_the_same_thing():
         ReLUMeasure.from_network(torch.nn.Linear(2, 1))
 
 
-@pytest.mark.slow
-def test_random_features_approach_f2():
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(12, 2)), random.choice([-1.0, 1.0], 12)
-    exact = f2_max_margin(X, y).margin
-    margins = [
-        [linear_max_margin(kernels.random_features(X, m, seed=s), y).margin for s in range(5)]
-        for m in (100, 10_000)
-    ]
-    few, many = np.abs(np.array(margins) / exact - 1).mean(1)
-    assert many < 0.02
-    assert many < few / 2
-
-
 def test_empirical_tangent_kernel_equals_gradients_in_any_chunking(monkeypatch):
     torch.manual_seed(0)
     model = torch.nn.Sequential(
