@@ -143,7 +143,7 @@ def _run_lightning(data: tuple[Tensor, Tensor], looks: _Timed, folder: str) -> N
     X, y = data
     module = Classifier()
     monitor = nm.callbacks.LightningMarginMonitor((X[:WATCHED], y[:WATCHED]))
-    monitor._look = looks.wrap(monitor._look, module, X[:WATCHED])
+    monitor._measure = looks.wrap(monitor._measure, module, X[:WATCHED])
     trainer = pl.Trainer(
         max_epochs=EPOCHS,
         callbacks=[monitor],
@@ -176,7 +176,7 @@ def _run_trainer(data: tuple[Tensor, Tensor], looks: _Timed, folder: str) -> Non
     trainer = Trainer(net, arguments, train_dataset=samples)
     watched = {"input_ids": X[:WATCHED], "labels": y[:WATCHED]}
     callback = nm.callbacks.TransformersMarginCallback(trainer, watched)
-    callback._look = looks.wrap(callback._look, net, X[:WATCHED])
+    callback._measure = looks.wrap(callback._measure, net, X[:WATCHED])
     trainer.add_callback(callback)
     trainer.train()
 
