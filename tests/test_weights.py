@@ -196,15 +196,6 @@ def test_a_net_that_is_compiled_in_part_reads_plain_names(tmp_path):
     assert same(net, third)
 
 
-def test_files_of_others_are_unwrapped(tmp_path):
-    net, copy = make_net(), make_net(1)
-    path = tmp_path / "a.safetensors"
-    safetensors.torch.save_file({f"model.{k}": v for k, v in net.state_dict().items()}, path)
-    with pytest.warns(UserWarning, match="names such as 'model"):
-        nm.load_weights(copy, path)
-    assert same(net, copy)
-
-
 class Tied(nn.Module):
     """Two layers that are the same, and one that is a view of a larger tensor."""
 
