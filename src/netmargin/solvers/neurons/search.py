@@ -308,7 +308,7 @@ def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: flo
         c = (G / values) @ C.T
         kinks = activation.kink / 2 * c
         # Those farther than that are lines.
-        concave = np.maximum(-kinks, 0.0) * (np.abs(t) < held * lengths)
+        concave = np.where(np.abs(t) < held * lengths, np.maximum(-kinks, 0.0), 0.0)
         linear = (activation.line * c + (kinks + concave) * np.sign(t)) @ Z
         # At the length of the value, where the maximum of f(w) - |w|^2 / 2 is.
         smooth = np.hypot(t, smoothing * lengths) * values if smoothing else 0.0

@@ -162,10 +162,12 @@ class _Descent:
         self._recent, self._new = np.zeros((0, D)), (self.W[:0], self.A[:0])
         self._F = self._samples.outputs(self.W, self.A)
         self._multipliers = find_multipliers(exact.loss, self._find_largest)
-        # The others are smooth and of one output, whose weights are exact anyway.
-        self._exactly = isinstance(exact.loss, QuadraticLoss) and (K > 1 or exact.loss.exact)
         linear = self._multipliers and K == 1 and n <= _MOST_LINEAR
         self._linear = LinearWeights(exact) if linear else None
+        # The others of one output are smooth, and their weights exact anyway.
+        self._exactly = linear or (isinstance(exact.loss, QuadraticLoss) and K > 1)
+        leaping = self._multipliers and (linear or self._multipliers.capped)
+        self._steadied = K > 1 or leaping
         self._rounds, self._last_near, self._beyond = 0, np.zeros(n, int), 0
         self._judged: list[np.ndarray] = []  # the best coefficients of thorough looks
         self.in_use = n
@@ -201,10 +203,11 @@ class _Descent:
     def price(self) -> None:
         """Look for neurons of large value, which bound the objective and are added next."""
         C = self._smooth.slopes(self._F)
-        if self._multipliers or C.shape[1] > 1:
+        if self._steadied:
             steady = self._random.uniform(0, 2 * _STEADY) if self._linear else _STEADY
             C = (1 - steady) * C + steady * self.best.dual
         W, G = self._find(C, self._look)
+        self._largest = float(np.linalg.norm(G, axis=1).max(initial=0.0))
         self._offer_bound(C, G, self._look)
         self._recent = W[: self._added]
         self._seed(W, G)
@@ -237,7 +240,11 @@ class _Descent:
             self.W, self.A = _tidy(W, weigh(samples, W, A), self._merged) if len(W) else (W, A)
         self._F = self._samples.outputs(self.W, self.A)
         if self._multipliers:
-            self._multipliers.learn(self._multipliers.loss.multipliers(self._F) if p is None else p)
+            if p is None:
+                smooth = self._multipliers.loss
+                self._multipliers.wait(smooth.multipliers(self._F), self._largest)
+            else:
+                self._multipliers.learn(p)
         self._offer_net()
 
     def _weigh_exactly(self, W: np.ndarray, before: np.ndarray) -> np.ndarray | None:
