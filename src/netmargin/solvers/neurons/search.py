@@ -291,7 +291,7 @@ def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: flo
     batch = max(1, _ENTRIES_AT_ONCE // (len(Z) * D))
     best, largest = W.copy(), np.full(len(W), -np.inf)
     # A narrow kink holds whatever comes near it; smoothing that shrinks lets neurons leave.
-    steps = [(width, np.inf) for width in np.geomspace(*_SMOOTHING, _SETTLING_STEPS)]
+    steps = [(width, 2.0) for width in np.geomspace(*_SMOOTHING, _SETTLING_STEPS)]
     for smoothing, held in (*steps, *((0.0, width) for width in _HELD), (0.0, 0.0)):
         t = W @ Z.T
         G = activation.feature(t) @ C

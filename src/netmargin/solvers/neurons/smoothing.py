@@ -45,10 +45,11 @@ class Multipliers:
         self.capped = bool(np.isfinite(exact.high).all())
         # Those of f = 0, where they are known. Contradictions may cancel each other to 0.
         even = target / (largest(exact.labels.combine(target)) or 1.0)
+        p = exact.high if self.capped else even
         self._size, self._rounds = _mean_size(target), 0
-        self._price = self._suit(exact.high if self.capped else even)
-        self.rising = not self.capped  # until then it is the price alone that keeps constraints
-        self.loss = exact.smoothed(exact.high if self.capped else 0 * even, self._price)
+        self._price = self._suit(p)
+        self._rising = not self.capped  # until it suits, the price alone keeps the constraints
+        self.loss = exact.smoothed(p, self._price)
 
     def wait(self, p: np.ndarray, largest: float) -> None:
         """Take multipliers p (n, R) of a smooth loss, at which the largest value of a neuron is
@@ -58,8 +59,8 @@ class Multipliers:
         if not self.capped and largest > _MISSED and self._rounds < _PATIENCE:
             return
         self._rounds = 0
-        self.rising = self.rising and self._suit(p) > _CHEAPEST * self._price
-        if self.rising:
+        self._rising = self._rising and self._suit(p) > _CHEAPEST * self._price
+        if self._rising:
             self._price = self._price * _DEARER
             self.loss = self._exact.smoothed(0 * p, self._price)
         else:
@@ -67,7 +68,7 @@ class Multipliers:
 
     def learn(self, p: np.ndarray) -> None:
         """Take multipliers p (n, R)."""
-        self.rising, self._width = False, max(_LAST_WIDTH, _NARROWER * self._width)
+        self._rising, self._width = False, max(_LAST_WIDTH, _NARROWER * self._width)
         self._price = np.clip(self._suit(p), self._price / _FASTEST, self._price * _FASTEST)
         self.loss = self._exact.smoothed(p, self._price)
 
