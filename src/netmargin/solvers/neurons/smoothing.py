@@ -59,7 +59,7 @@ class Multipliers:
         if not self.capped and largest > _MISSED and self._rounds < _PATIENCE:
             return
         self._rounds = 0
-        self._rising = self._rising and self._suit(p) > _CHEAPEST * self._price
+        self._rising = self._rising and bool(self._suit(p) > _CHEAPEST * self._price)
         if self._rising:
             self._price = self._price * _DEARER
             self.loss = self._exact.smoothed(0 * p, self._price)
