@@ -15,7 +15,7 @@ from netmargin.core.cone_program import minimize
 from netmargin.result import Status
 from netmargin.solvers.neurons import exact_weights, losses, samples, search, sliding
 from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
-from netmargin.solvers.neurons.exact_weights import LinearWeights, weigh_exactly
+from netmargin.solvers.neurons.exact_weights import Cap, LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
 from netmargin.solvers.neurons.slide import _evaluate
 from netmargin.solvers.neurons.smoothing import find_multipliers
@@ -360,7 +360,7 @@ def test_exact_weights_prove_themselves(name):
     if name.startswith("three"):
         A, p = weigh_exactly(problem, W)
     else:
-        program = LinearWeights(problem)
+        program = LinearWeights(problem, Cap())
         for part in (W[:40], W[40:]):
             W, A, p = program.weigh(part, 0.0)
     C = loss.labels.combine(p)

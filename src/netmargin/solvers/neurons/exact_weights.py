@@ -2,6 +2,8 @@
 cone or linear program: for losses with corners, constraints, and to tell which neurons are needed.
 """
 
+from dataclasses import replace
+
 import clarabel
 import highspy
 import numpy as np
@@ -41,6 +43,29 @@ def most_neurons(samples: Samples) -> int:
     assert isinstance(loss, QuadraticLoss)
     wanted = max(int((loss.high > 0).sum()), 1)
     return int(max((_WORK / wanted) ** 0.5, _WORK / wanted**2)) // loss.labels.outputs
+
+
+class Cap:
+    """The largest multiplier of a constraint that is allowed."""
+
+    def __init__(self) -> None:
+        self.value, self._rounds = _CAP, 0
+
+    def limit(self, loss: QuadraticLoss) -> QuadraticLoss:
+        """The loss with multipliers up to it."""
+        return replace(loss, low=max(loss.low, -self.value), high=np.minimum(loss.high, self.value))
+
+    def rise(self, p: np.ndarray, target: np.ndarray, bound: float) -> bool:
+        """Whether it has risen, as multipliers p (n, R) reached it for long, or the problem capped
+        so is solved: `bound` is the best one of the objective.
+        """
+        solved = bound > _SOLVED * (p * target).sum()
+        reached = np.abs(p).max(initial=0.0) >= self.value * (1 - _PROVED)
+        self._rounds = self._rounds + 1 if reached else 0
+        if not self._rounds or not (solved or self._rounds > _PATIENCE):
+            return False
+        self.value, self._rounds = self.value * _RAISED, 0
+        return True
 
 
 def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -91,10 +116,10 @@ class LinearWeights:
     leave that had no weight for some rounds.
     """
 
-    def __init__(self, exact: Samples) -> None:
+    def __init__(self, exact: Samples, cap: Cap) -> None:
         """`exact` are the samples in float64."""
         assert isinstance(exact.loss, QuadraticLoss)
-        self._exact, self._loss, self.cap, self._capped = exact, exact.loss, _CAP, 0
+        self._exact, self._loss, self._cap = exact, exact.loss, cap
         self._W, self._idle = np.zeros((0, exact.Z.shape[1])), np.zeros(0, int)
         self._program, (low, high) = Simplex(presolve="off"), self._limit()
         self._program.changeObjectiveSense(highspy.ObjSense.kMaximize)
@@ -111,10 +136,7 @@ class LinearWeights:
         a, p = np.array(solution.row_dual), np.array(solution.col_value)[:, None]
         used = np.flatnonzero(a)
         found = self._W[used], a[used, None], p
-        self._capped = self._capped + 1 if np.abs(p).max() >= self.cap else 0
-        solved = bound > _SOLVED * (p * self._loss.target).sum()
-        if self._capped and (solved or self._capped > _PATIENCE):
-            self.cap, self._capped = self.cap * _RAISED, 0
+        if self._cap.rise(p, self._loss.target, bound):
             self._program.change_bounds(*self._limit())
         self._forget(a != 0)
         return found
@@ -128,8 +150,8 @@ class LinearWeights:
 
     def _limit(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and largest multipliers of the samples."""
-        high = np.minimum(self._loss.high[:, 0], self.cap)
-        return np.full(len(high), max(self._loss.low, -self.cap)), high
+        loss = self._cap.limit(self._loss)
+        return np.full(len(loss.high), loss.low), loss.high[:, 0]
 
     def _combine(self, W: np.ndarray) -> np.ndarray:
         """What a multiplier of each sample adds to the responses of neurons W (k, D), (k, n)."""

@@ -13,7 +13,7 @@ from ...core.progress import Progress
 from ...nets.threads import one_thread_of_blas
 from ...result import Bracket, Status
 from .activations import RELU, Activation
-from .exact_weights import LinearWeights, most_neurons, weigh_exactly
+from .exact_weights import Cap, LinearWeights, most_neurons, weigh_exactly
 from .losses import Loss, QuadraticLoss
 from .samples import Samples, respond
 from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
@@ -163,7 +163,8 @@ class _Descent:
         self._F = self._samples.outputs(self.W, self.A)
         self._multipliers = find_multipliers(exact.loss, self._find_largest)
         linear = self._multipliers and K == 1 and n <= _MOST_LINEAR
-        self._linear = LinearWeights(exact) if linear else None
+        self._cap = Cap()
+        self._linear = LinearWeights(exact, self._cap) if linear else None
         # The others of one output are smooth, and their weights exact anyway.
         self._exactly = linear or (isinstance(exact.loss, QuadraticLoss) and K > 1)
         leaping = self._multipliers and (linear or self._multipliers.capped)
@@ -192,7 +193,7 @@ class _Descent:
     def is_hopeless(self) -> bool:
         """Whether the constraints cannot be kept."""
         # Once a net keeps them, multipliers that grow are those of values that bind each other.
-        cap = self._linear.cap if self._linear and self.best.objective == np.inf else 0.0
+        cap = self._cap.value if self.best.objective == np.inf else 0.0
         return max(self.best.local_bound, cap) > _HOPELESS
 
     @property
@@ -269,11 +270,17 @@ class _Descent:
             if self._beyond <= _BEYOND:
                 return None
             candidates = candidates[:most]
-        found = weigh_exactly(self._exact, candidates)
+        loss = self._exact.loss
+        if self._multipliers:
+            loss = self._cap.limit(loss)
+        found = weigh_exactly(replace(self._exact, loss=loss), candidates)
         if found is None:
             return None
-        self.W, self.A = _drop_dust(candidates, found[0], self._exact_dust)
-        return found[1]
+        A, p = found
+        if self._multipliers:
+            self._cap.rise(p, loss.target, self.best.local_bound)
+        self.W, self.A = _drop_dust(candidates, A, self._exact_dust)
+        return p
 
     def judge(self) -> float:
         """The local gap of the best net by a thorough look, the only one that counts from now on:
