@@ -46,7 +46,7 @@ def most_neurons(samples: Samples) -> int:
 
 
 class Cap:
-    """The largest multiplier of a constraint that is allowed."""
+    """The largest multiplier of a constraint, or of a loss with corners, that is allowed."""
 
     def __init__(self) -> None:
         self.value, self._rounds = _CAP, 0

@@ -271,14 +271,14 @@ class _Descent:
                 return None
             candidates = candidates[:most]
         loss = self._exact.loss
-        if self._multipliers:
+        assert isinstance(loss, QuadraticLoss)
+        if loss.exact:
             loss = self._cap.limit(loss)
         found = weigh_exactly(replace(self._exact, loss=loss), candidates)
         if found is None:
             return None
         A, p = found
-        if self._multipliers:
-            self._cap.rise(p, loss.target, self.best.local_bound)
+        self._cap.rise(p, loss.target, self.best.local_bound)
         self.W, self.A = _drop_dust(candidates, A, self._exact_dust)
         return p
 
