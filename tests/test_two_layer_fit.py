@@ -157,6 +157,12 @@ def test_the_proved_bound_is_attained_by_one_sample():
         assert bound_responses(z, c, phi) == pytest.approx(exact, rel=1e-9)
 
 
+def test_a_printed_fit_names_what_its_bound_bounds():
+    text = str(fit_two_layer_net([[0, 1], [1, 0], [-1, -1]], [0, 1, 2]))
+    assert "lower bound of the objective" in text
+    assert "local gap, by search alone" in text
+
+
 def test_contradictions_are_named_in_the_callers_numbers():
     inputs = np.array([[1.0, 2.0], [0.0, 5.0], [1.0, 2.0], [2.0, 4.0]])
     fit = fit_two_layer_net(inputs, ["a", "b", "c", "a"], loss="hard_margin")

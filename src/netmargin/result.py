@@ -162,14 +162,16 @@ class Solution(Record, ABC):
         """Both ends of the bracket: which is attained, and which is proved by the dual weights."""
         ends = [name for name in _ENDS if isinstance(getattr(self, name, None), float)]
         # A soft margin has a margin, too, and its bound is that of the objective beside it.
-        bounded = next(name for name in reversed(ends) if not name.endswith("bound"))
+        bounded = next(name for name in ("objective", "norm", "margin") if name in ends)
         rows = []
         for name in ends:
             certainty, rounding = _ENDS[name]
             title = name.replace("_", " ") + f" of the {bounded}" * name.endswith("bound")
             rows.append((title, (number(getattr(self, name), rounding), certainty)))
+        local = getattr(self, "local_gap", None)
         others = (
             ("gap", number(self.gap)),
+            *((("local gap, by search alone", number(local)),) if local else ()),
             ("certified", "yes" if self.certified else "no"),
             ("status", str(self.status)),
             ("samples with a weight", f"{len(self.support):,} of {len(self.dual):,}"),

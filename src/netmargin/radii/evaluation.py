@@ -75,8 +75,9 @@ def robustness(
         Whether misclassified inputs are looked for; False gives certified radii only.
     effort : "quick", "standard" or "exact", default "standard"
         Which certificates are tried: Lipschitz constants alone; bounds of whole balls as well, for
-        up to 1,000 hidden units, which take a second or so; or both for nets of any size, and
-        trees, which take longer where samples are far from the boundary.
+        up to 1,000 hidden units, a second or so for dense ones, a minute or more for several
+        convolutions; or both for nets of any size, and trees, which take longer where samples are
+        far from the boundary.
     tol : float, default 1e-3
         Relative gap (upper - lower) / upper up to which a radius counts as closed: nothing better
         is searched then.
