@@ -18,7 +18,7 @@ from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky,
 from netmargin.solvers.neurons.exact_weights import Cap, LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
 from netmargin.solvers.neurons.slide import _evaluate
-from netmargin.solvers.neurons.smoothing import find_multipliers
+from netmargin.solvers.neurons.smoothing import find_multipliers, keep_constraints
 
 SLOPES = [0.0, 0.1, 0.5, -1.0]
 
@@ -160,6 +160,15 @@ def test_more_neurons_interpolate_where_those_with_weight_are_too_few(monkeypatc
         net = sliding.slide_columns(Z, loss, activation=leaky(0.1))
         assert leaky(0.1).feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target)
         assert net.objective == pytest.approx(np.abs(net.A).sum())
+
+
+def test_values_that_given_neurons_miss_by_little_are_taken():
+    """One neuron gives both samples (0, 1) and (1e-2, 1) the same value."""
+    Z, W = np.array([[0.0, 1.0], [1e-2, 1.0]]), np.array([[0.0, 1.0]])
+    loss = losses.squared_loss(np.array([[1.0], [1.01]]), np.full(2, np.inf))
+    W, A, objective = keep_constraints(samples.Samples(Z, loss, RELU), W, np.ones((1, 1)))
+    assert RELU.feature(Z @ W.T) @ A == pytest.approx(loss.target, rel=1e-9)
+    assert objective == pytest.approx(np.abs(A).sum())
 
 
 def test_values_that_bind_each_other_are_taken():

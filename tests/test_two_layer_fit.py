@@ -163,6 +163,18 @@ def test_a_printed_fit_names_what_its_bound_bounds():
     assert "local gap, by search alone" in text
 
 
+def test_the_proved_bound_of_one_sample_is_its_objective():
+    """The least |a| + C (5 a - 2)^2 / 2 of z = (3, 4)."""
+    for C in (0.1, 1.0, 10.0):
+        fit = fit_two_layer_net([[3.0, 4.0]], [2.0], loss="squared", bias=False, C=C)
+        assert fit.objective == pytest.approx(0.4 - 1 / (50 * C))
+        assert fit.objective * (1 - 1e-8) < fit.lower_bound <= fit.objective
+    z, target = np.array([[3.0, 4.0]]), np.array([[2.0]])
+    given = problem.FitProblem.of(z, target, np.ones(1), "equality", 1.0, Activation(0.0))
+    for c in (0.1, 1.0, 10.0):  # before it is cut at what the net attains
+        assert given.unit * given.bound_proved(np.array([[c]])) == pytest.approx(0.4)
+
+
 def test_contradictions_are_named_in_the_callers_numbers():
     inputs = np.array([[1.0, 2.0], [0.0, 5.0], [1.0, 2.0], [2.0, 4.0]])
     fit = fit_two_layer_net(inputs, ["a", "b", "c", "a"], loss="hard_margin")
