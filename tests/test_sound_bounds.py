@@ -417,7 +417,8 @@ def test_search_alone_proves_nothing():
     hard, proved = (
         f1_max_margin(X, y, bias=False, pricing=pricing) for pricing in ("local", "auto")
     )
-    assert not hard.certified and hard.status is Status.LOCALLY_OPTIMAL
+    assert not hard.certified
+    assert hard.status is Status.LOCALLY_OPTIMAL
     assert hard.upper_bound > proved.upper_bound * (1 + 1e-3)
     soft = f1_soft_margin(X, y, bias=False, C=0.3, pricing="local")
     assert not soft.certified

@@ -145,7 +145,7 @@ class KKTCertificate(Record):
         rows: list[Row] = [
             ("relative epsilon", (number(self.relative_epsilon), Certainty.MEASURED)),
             "Epsilon over the norm of the weights. 0: a KKT point, where to first order no small"
-            " change of the weights gains margin; 1: nothing like one.",
+            " change of the weights of a smooth net gains margin; 1: nothing like one.",
             (
                 "no multipliers give less than",
                 (number(self.epsilon_lower / self.norm, ROUND_FLOOR), Certainty.PROVED),
@@ -157,7 +157,7 @@ class KKTCertificate(Record):
             rows.append((f"with gradients within {self.radius:.0e}", (near, Certainty.MEASURED)))
             rows.append(
                 "Over the kinks of weights that near, where gradients jump: for ReLU nets this"
-                " number counts."
+                " number counts. Delta and cosine below are those of radius 0."
             )
             if self.kink_share is not None:
                 rows.append(("pre-activations that near a kink", f"{100 * self.kink_share:.2g}%"))

@@ -42,11 +42,11 @@ def certify(
     """Measure how far a net is from a KKT point of the max-margin problem, and bound it from below.
 
     Read `relative_epsilon`, epsilon / ||theta~||, between 0 and 1: at 0 the net is a KKT point,
-    where to first order no small change of the weights gains margin; at 1 it is nothing like one,
-    and more training, or `maximize_margin`, would gain. `epsilon_lower` is what no choice of
-    multipliers falls below, and `support` are the samples on which the margin rests.
+    where to first order no small change of the weights of a smooth net gains margin; at 1 it is
+    nothing like one, and more training, or `maximize_margin`, would gain. `epsilon_lower` is what
+    no choice of multipliers falls below, and `support` are the samples on which the margin rests.
 
-    `KKTCertificate` states the problem, whose KKT points are the limit directions of gradient flow.
+    `KKTCertificate` states the problem, whose KKT points all limit directions of gradient flow are.
     The smallest epsilon over multipliers lambda >= 0 is a nonnegative least squares problem.
     Constraints near the margin enter first, then those that lower epsilon most, until the rest are
     proved not to matter, but for rounding, as docs/conventions.md says. Ctrl-C returns the best so
