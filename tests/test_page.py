@@ -556,6 +556,23 @@ def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():
     assert (alone.labels.worst, len(alone.labels.lines)) == ((), 50)
 
 
+def test_wrong_labels_are_called_by_the_names_of_their_record():
+    (X, y), _ = flipped_digits()
+    words = "zero one two three four five six seven eight nine".split()
+    found, net = nm.label_errors((X, [words[c] for c in y])), digits_net()[0]
+    assert found.class_names == tuple(sorted(words))
+    expected = make_page(facts_of(found)).labels.lines
+    row = int(found.order[0])
+    assert expected[0][:2] == (str(row), words[y[row]])
+    # The page numbers the classes otherwise: they are told by name.
+    assert make_page(facts_of(found, class_names=words)).labels.lines == expected
+    assert make_page(facts_of(net, (X, y), records=found, class_names=words)).labels.lines == (
+        expected
+    )
+    with pytest.raises(nm.ArgumentError, match="number the classes as eight, five.*anew with"):
+        facts_of(found, class_names=["null", *words[1:]])
+
+
 @pytest.mark.slow
 def test_wrong_labels_of_other_data_are_refused_and_those_of_many_samples_have_their_images():
     (X, y), _ = flipped_digits(1400, 140)

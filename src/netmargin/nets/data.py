@@ -109,9 +109,10 @@ def takes_data(function: Function) -> Function:
         if any(new is not old for new, old in zip(after, before, strict=True)):
             if given_names is None and names and "x" not in sets and _NETS & bound.arguments.keys():
                 shown = ", ".join(f"{number} {name!r}" for number, name in enumerate(names[:3]))
+                shown += ", ..." * (len(names) > 3)
                 remedy = "give class_names" if named_too else "number the labels"
                 warn_caller(
-                    f"The labels are text, and the classes are numbered {shown}, ..., in the order"
+                    f"The labels are text, and the classes are numbered {shown}, in the order"
                     " of the categories or of the alphabet. If the outputs of the net are in"
                     f" another order, every number is wrong: {remedy} in theirs."
                 )

@@ -10,7 +10,7 @@ from ..margins import Comparison, MarginReport
 from ..margins.boundaries import token_layer
 from ..margins.compare import compare_reports
 from ..nets.data import batches
-from ..nets.labels import ClassNames
+from ..nets.labels import ClassNames, FoundNames
 from ..nets.seen_samples import warn_of_seen
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, LinkedRadii, link_radii
@@ -35,6 +35,8 @@ class Options:
 
 def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     """Measure what is cheap, and join it with the records; what is of no use is refused by name."""
+    if options.class_names is None and given.label_errors and given.label_errors.class_names:
+        options = replace(options, class_names=FoundNames(given.label_errors.class_names))
     if given.run is not None and not given.models:
         given.models = {given.run.path.resolve().name: given.run.make_model()}
         if data is None:
@@ -81,13 +83,14 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
                 measured[name].append(split)
                 done += len(own)
     splits = tuple(measured[title])
-    records = _link_records(given, title, splits)
+    names = ClassNames(splits[0].report.class_names)
+    records = _link_records(given, title, splits, names)
     if len(nets) > 1:
         records["comparison"] = _compare(measured)
     X = [split.X for split in splits]
     return Facts(
         title=title,
-        names=ClassNames(splits[0].report.class_names),
+        names=names,
         call=options.call,
         model=model,
         homogeneity=homogeneity,
@@ -101,7 +104,9 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
     )
 
 
-def _link_records(given: Given, title: str, splits: tuple[Measured, ...]) -> dict[str, Any]:
+def _link_records(
+    given: Given, title: str, splits: tuple[Measured, ...], names: ClassNames
+) -> dict[str, Any]:
     """The records that were given, each checked to be about the data of the page."""
     training = next((split for split in splits if split.key == "training"), None)
     certificate, labels = given.certificate, given.label_errors
@@ -114,7 +119,7 @@ def _link_records(given: Given, title: str, splits: tuple[Measured, ...]) -> dic
         "certificate": certificate,
         "radii": _link_all_radii(given, title, splits),
         "history": given.history,
-        "label_errors": labels and link_labels(labels, training),
+        "label_errors": labels and link_labels(labels, training, names),
         "comparison": given.comparison,
     }
 
@@ -148,7 +153,7 @@ def _collect_records(given: Given, data: Any, options: Options) -> Facts:
     found += [given.label_errors, given.comparison]
     title = ", ".join(type(record).__name__ for record in found if record is not None)
     names = ClassNames(options.class_names)
-    return Facts(title, names, options.call, **_link_records(given, title, ()))
+    return Facts(title, names, options.call, **_link_records(given, title, (), names))
 
 
 def _compare(nets: Mapping[str, list[Measured]]) -> Comparison:

@@ -1,10 +1,13 @@
 """Which training labels are probably wrong: what `label_errors` found, and images to look at."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from ..errors import ArgumentError
 from ..label_errors import LabelErrors
+from ..nets.labels import ClassNames
 from .facts import Facts
 from .measured import Measured
 from .numbers import count, percent, plural, significant
@@ -16,14 +19,36 @@ _SURE = 0.999
 """The largest probability that is said: written as ">99%"."""
 
 
-def link_labels(found: LabelErrors, training: Measured | None) -> LabelErrors:
-    """Return the labels. Raises ArgumentError where they are those of other data."""
+def link_labels(found: LabelErrors, training: Measured | None, names: ClassNames) -> LabelErrors:
+    """Return the labels, numbered as on the page. Raises ArgumentError for those of other data."""
+    if names.names and found.class_names and names.names != found.class_names:
+        found = _renumber(found, found.class_names, names.names)
     if training is not None and not torch.equal(_encode(found.given), training.labels):
         raise ArgumentError(
             f"The label errors are about {found.n} samples, and not about the {training.n} of the"
             " page in their order and with their labels. Give those of the data of the page."
         )
     return found
+
+
+def _renumber(found: LabelErrors, own: tuple[str, ...], others: tuple[str, ...]) -> LabelErrors:
+    """Labels with the numbers that the page gives classes of their names."""
+    if not set(own) <= set(others):
+        theirs, ours = (
+            ", ".join(names[:8]) + ", ..." * (len(names) > 8) for names in (own, others)
+        )
+        raise ArgumentError(
+            f"These label errors number the classes as {theirs}; the page as {ours}. Make them anew"
+            " with label_errors(..., class_names=[...])."
+        )
+    number = torch.tensor([others.index(name) for name in own], device="cpu")
+    return replace(
+        found,
+        given=number[_encode(found.given)],
+        suggested=number[_encode(found.suggested)],
+        untold=tuple(int(number[max(label, 0)]) for label in found.untold),
+        class_names=others,
+    )
 
 
 def _encode(labels: Tensor) -> Tensor:
