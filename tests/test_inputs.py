@@ -380,7 +380,9 @@ def test_labels_that_are_text_name_the_classes():
         pd.Series(categories),
     ):
         for data in ((X, labels), {"input": X, "labels": labels}):
-            with pytest.warns(UserWarning, match="numbered 0 'cat', 1 'dog', 2 'hare', in .*alphabet"):
+            with pytest.warns(
+                UserWarning, match="numbered 0 'cat', 1 'dog', 2 'hare', in .*alphabet"
+            ):
                 found = nm.measure(net, data)
             assert torch.equal(found.q, expected)
             assert found.class_names == ("cat", "dog", "hare")
