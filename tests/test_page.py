@@ -558,7 +558,7 @@ def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():
 
 def test_wrong_labels_are_called_by_the_names_of_their_record():
     (X, y), _ = flipped_digits()
-    words = "zero one two three four five six seven eight nine".split()
+    words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     found, net = nm.label_errors((X, [words[c] for c in y])), digits_net()[0]
     assert found.class_names == tuple(sorted(words))
     expected = make_page(facts_of(found)).labels.lines
