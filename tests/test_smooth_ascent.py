@@ -6,7 +6,6 @@ import torch
 
 from netmargin.datasets import clusters
 from netmargin.solvers import f1_max_margin
-from netmargin.solvers.columns import margin_problem
 from netmargin.solvers.columns.master import Constraints
 from netmargin.solvers.columns.restricted_problem import RestrictedProblem
 from netmargin.solvers.columns.smooth_ascent import _find_gradient, ascend_margin
@@ -67,14 +66,3 @@ def test_samples_of_length_0_and_of_any_size_do_no_harm():
     U, _, dual = ascend_margin(inputs, np.append(1.0, Y), np.random.default_rng(0))
     assert np.isfinite(U).all()
     assert np.isfinite(dual).all()
-
-
-@pytest.mark.slow
-def test_ascents_find_what_rounds_alone_do_not_find_in_their_time(monkeypatch):
-    """After so many rounds the margin is larger with ascents than without."""
-    margins = {}
-    for least in (0, np.inf):
-        monkeypatch.setattr(margin_problem, "_LEAST_SAMPLES", least)
-        monkeypatch.setattr(margin_problem, "_PATIENCE", 1)
-        margins[least] = f1_max_margin(X, Y, pricing="local", tol=0.05).margin
-    assert margins[0] > margins[np.inf]

@@ -288,6 +288,7 @@ def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: flo
     """
     Z, C, D = Z.astype(np.float64), _columns(C).astype(np.float64), Z.shape[1]
     lengths = np.linalg.norm(Z, axis=1)
+    steepest = _STEEPEST / np.maximum(lengths, 1.0) ** 2
     batch = max(1, _ENTRIES_AT_ONCE // (len(Z) * D))
     best, largest = W.copy(), np.full(len(W), -np.inf)
     # A narrow kink holds whatever comes near it; smoothing that shrinks lets neurons leave.
@@ -312,7 +313,7 @@ def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: flo
         linear = (activation.line * c + (kinks + concave) * np.sign(t)) @ Z
         # At the length of the value, where the maximum of f(w) - |w|^2 / 2 is.
         smooth = np.hypot(t, smoothing * lengths) * values if smoothing else 0.0
-        curvature = concave / np.maximum(smooth, np.maximum(concave / _STEEPEST, _TINY))
+        curvature = concave / np.maximum(smooth, np.maximum(concave / steepest, _TINY))
         moved = np.empty_like(W)
         for start in range(0, len(W), batch):
             part = slice(start, start + batch)
