@@ -44,6 +44,8 @@ _ENTRIES_AT_ONCE = 50_000_000
 """Entries of the Newton matrices that are built at once: 400 MB."""
 _STEEPEST = 1e11
 """Largest curvature of a kink: beyond it, linear systems lose all digits (1e16 in float64)."""
+_SINGULAR = 1e15
+"""Largest entries of a system beside 1, for samples far out: beyond, it is singular in float64."""
 _TINY = 1e-300
 """Keeps what is 0 from dividing by 0."""
 
@@ -288,7 +290,7 @@ def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: flo
     """
     Z, C, D = Z.astype(np.float64), _columns(C).astype(np.float64), Z.shape[1]
     lengths = np.linalg.norm(Z, axis=1)
-    steepest = _STEEPEST / np.maximum(lengths, 1.0) ** 2
+    steepest = np.minimum(_STEEPEST, _SINGULAR / np.maximum(lengths, 1.0) ** 2)
     batch = max(1, _ENTRIES_AT_ONCE // (len(Z) * D))
     best, largest = W.copy(), np.full(len(W), -np.inf)
     # A narrow kink holds whatever comes near it; smoothing that shrinks lets neurons leave.
