@@ -181,6 +181,33 @@ def test_values_that_bind_each_other_are_taken():
     assert net.local_bound * (1 - 1e-9) <= np.linalg.norm(v) <= net.objective * (1 + 1e-9)
 
 
+def test_a_linear_map_costs_its_nuclear_norm(monkeypatch):
+    """Six rounds are enough where multipliers are capped, though no net keeps the values at first;
+    otherwise these are 32 to 53% above.
+    """
+    monkeypatch.setattr(sliding, "_MOST_ROUNDS", 6)
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        Z, M = random.normal(size=(30, 6)), random.normal(size=(6, 3))
+        loss = losses.squared_loss(Z @ M, np.full(30, np.inf))
+        net = sliding.slide_columns(Z, loss, activation=LINEAR)
+        least = np.linalg.norm(M, "nuc")
+        assert net.local_bound * (1 - 1e-9) <= least <= net.objective * (1 + 1e-9)
+        assert net.objective <= 1.05 * least
+
+
+@pytest.mark.slow
+def test_multipliers_wait_for_the_neurons_that_keep_constraints(monkeypatch):
+    """In 40 rounds hard margins of 2,100 samples come nearer: gaps of .24 to .35 if not."""
+    monkeypatch.setattr(sliding, "_MOST_ROUNDS", 40)
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        Z = np.hstack([random.normal(size=(2100, 5)), np.ones((2100, 1))])
+        f = np.maximum(Z @ random.normal(size=(6, 3)), 0) @ [1, -1, 1]
+        y = np.where(f > np.median(f), 1.0, -1.0)[:, None]
+        assert sliding.slide_columns(Z, make_loss("hard", y)).local_gap < 0.2
+
+
 def test_a_thorough_look_that_finds_less_raises_no_bound(monkeypatch):
     """What quick looks found keeps the bound below the least objective."""
     Z, y = draw(8, 2, 0)

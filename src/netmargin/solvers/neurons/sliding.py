@@ -243,7 +243,7 @@ class _Descent:
         if self._multipliers:
             if p is None:
                 smooth = self._multipliers.loss
-                self._multipliers.wait(smooth.multipliers(self._F), self._largest)
+                self._multipliers.learn_late(smooth.multipliers(self._F), self._largest)
             else:
                 self._multipliers.learn(p)
         self._offer_net()
