@@ -363,8 +363,44 @@ def test_words_in_a_frame_are_named():
     ids=lambda words: type(words).__name__,
 )
 def test_words_in_what_has_no_name_are_named_as_the_argument(words):
-    with pytest.raises(nm.DataError, match=r"X holds text in 'X'.*pandas.factorize"):
+    with pytest.raises(nm.DataError, match=r"X holds text in 'X'.*pandas.get_dummies"):
         nm.measure(IMAGE_NET, (words, [0, 1]))
+
+
+SENTENCES = ["a good film", "a bad one"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SENTENCES,
+        tuple(SENTENCES),
+        np.array(SENTENCES),
+        np.array(SENTENCES, dtype=object),
+        [[1.0, "red"], [2.0, "blue"]],
+        pd.Series(SENTENCES),
+        pd.DataFrame({"text": SENTENCES}),
+        {"text": SENTENCES},
+    ],
+    ids=lambda text: type(text).__name__,
+)
+def test_sentences_are_to_be_tokenized(text):
+    """In every place where samples are read; labels are to be numbered."""
+    calls = [
+        lambda: nm.measure(IMAGE_NET, (text, [0, 1])),
+        lambda: nm.measure(IMAGE_NET, [(text, [0, 1])]),
+        lambda: nm.label_errors((text, [0, 1])),
+        lambda: nm.analyse(IMAGE_NET, text),
+        lambda: nm.solvers.linear_max_margin(text, [1, -1]),
+    ]
+    for call in calls[: -1 if isinstance(text, dict) else None]:
+        with pytest.raises(nm.DataError, match="(?i)tokenize"):
+            call()
+    with pytest.raises(nm.DataError, match="np.unique"):
+        nm.solvers.linear_max_margin([[1.0], [2.0]], SENTENCES)
+    written = np.array([["1.5", 2.0], ["-1", 0.0]], dtype=object)  # numbers, as files have them
+    found = nm.solvers.linear_max_margin(written, [1, -1])
+    assert found.margin == nm.solvers.linear_max_margin(written.astype(float), [1, -1]).margin
 
 
 def test_labels_that_are_text_name_the_classes():

@@ -165,8 +165,24 @@ def _make_error(
 
 def require_numbers(array: Any, name: str) -> Any:
     """The array, of numbers. Raises TypeError for text, and for a sparse matrix in an array."""
-    if array.dtype.kind in "US":
-        raise TypeError(f"it holds text. np.unique({name}, return_inverse=True)[1] numbers it")
+    text = array.dtype.kind in "US"
+    if array.dtype == object and any(isinstance(value, str) for value in array.flat):
+        try:
+            array = array.astype(float)
+        except ValueError:
+            text = True
+    if text:
+        raise TypeError(f"it holds text. {how_to_number(name)}")
     if array.dtype == object and array.size == 1 and hasattr(array.item(), "toarray"):
         raise TypeError(f"it is a sparse matrix. Pass {name}.toarray()")
     return array
+
+
+def how_to_number(name: str) -> str:
+    """What makes numbers of text: of labels, y, or of inputs."""
+    if name == "y":
+        return "np.unique(y, return_inverse=True)[1] numbers it"
+    return (
+        "Tokenize sentences first and pass the token numbers, padded to one length; of categories"
+        " make columns, pandas.get_dummies(frame)"
+    )

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.arguments import require_numbers
+from ..core.arguments import how_to_number, require_numbers
 from ..core.records import short_repr
 from ..errors import DataError
 from .advice import describe_several_labels
@@ -69,7 +69,9 @@ def _shapes_of(values: Any) -> set[tuple[int, ...]]:
 
 def _as_numpy(values: Any, name: str) -> Any:
     """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
-    array = require_numbers(np.ascontiguousarray(values), name)
+    array = np.ascontiguousarray(values)
+    if not hasattr(values, "to_numpy"):
+        array = require_numbers(array, name)
     if array.dtype != object:
         # Torch warns of arrays that must not be written to, as those of pandas are.
         return array if array.flags.writeable else array.copy()
@@ -79,14 +81,13 @@ def _as_numpy(values: Any, name: str) -> Any:
         return array.astype(np.float64)
     # What pandas holds in mixed types, in types of its own or with gaps is objects to numpy.
     try:
-        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.ascontiguousarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError, NotImplementedError):
         title = getattr(values, "name", None) or name  # its arrays have none, nor have all series
         kinds = values.dtypes.items() if values.ndim == 2 else [(title, "object")]
         text = [str(c) for c, kind in kinds if str(kind) in ("object", "str", "string", "category")]
         raise DataError(
-            f"{name} holds text in {', '.join(map(repr, text[:6]))}. Encode classes as numbers,"
-            " pandas.factorize(column)[0], and features as columns, pandas.get_dummies(frame)."
+            f"{name} holds text in {', '.join(map(repr, text[:6]))}. {how_to_number(name)}."
         ) from None
 
 

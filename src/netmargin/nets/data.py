@@ -296,7 +296,7 @@ def _name_inputs(inputs: Mapping[str, Any], where: str) -> NamedInputs:
         if not _holds_text(part)
     }
     if not parts:
-        text = f" but the text of {', '.join(map(repr, inputs))}" if inputs else ""
+        text = f" but the text of {', '.join(map(repr, inputs))}: tokenize it" if inputs else ""
         raise DataError(f"{where} holds labels, but no inputs{text}.")
     return NamedInputs(parts)
 
