@@ -377,6 +377,46 @@ def test_shapes_and_types(digits_net):
         )
 
 
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.double().mean(1)
+
+
+class OneHot(nn.Module):
+    def forward(self, x):
+        return nn.functional.one_hot(x, 7).double().flatten(1)
+
+
+@pytest.mark.parametrize("first", ["embedding", "bag", "one-hot", "by name"])
+def test_tokens_are_refused_by_name(first):
+    """Nets that take whole numbers as such; others take them as floats, an embedding or not."""
+    torch.manual_seed(0)
+    X, y = torch.randint(7, (12, 4)), torch.arange(12) % 2
+    nets = {
+        "embedding": nn.Sequential(nn.Embedding(7, 5), Mean(), nn.Linear(5, 2)),
+        "bag": nn.Sequential(nn.EmbeddingBag(7, 5), nn.Linear(5, 2)),
+        "one-hot": nn.Sequential(OneHot(), nn.Linear(28, 2)),
+        "by name": ByName(),
+    }
+    data = {"input_ids": X, "labels": y} if first == "by name" else (X, y)
+    with pytest.raises(nm.DataError, match=r"tokens: they cannot be moved.*nm\.input_margins"):
+        radii(nets[first].double(), data)
+    plain = nn.Linear(4, 2)
+    plain.table = nn.Embedding(7, 5)  # not used
+    assert np.array_equal(radii(plain, (X, y)).upper, radii(plain, (X.double(), y)).upper)
+    with pytest.raises(nm.DataError, match=r"shape \(2, 3\).*its first layer expects"):
+        radii(plain, (X[:, :3], y))  # what fails either way says why it fails as floats
+
+
+class ByName(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(7, 2)
+
+    def forward(self, input_ids):
+        return self.table(input_ids).mean(1)
+
+
 def test_linear_nets_in_a_box():
     """Where the box matters: the attacked radius is that of the quadratic program."""
     from scipy.optimize import minimize

@@ -17,6 +17,12 @@ from .named_scores import read_outputs
 LABELS = ("labels", "label", "y", "target", "targets")
 """Keys of a dict that hold labels, in the order in which they are looked for."""
 
+UNMOVED = (
+    ": they cannot be moved a little. nm.input_margins measures distances in the output of their"
+    " embedding;"
+)
+"""What is said of inputs that are whole numbers, before what to give."""
+
 
 def find_label(parts: Container[str]) -> str | None:
     """The key that holds the labels of a dict, or None."""
@@ -158,10 +164,9 @@ def as_one_tensor(model: nn.Module, x: Any) -> tuple[nn.Module, Tensor]:
     whole = [name for name, part in x.parts.items() if not part.is_floating_point()]
     if whole:
         raise DataError(
-            f"The inputs {whole[0]!r} are whole numbers, such as tokens: they cannot be moved a"
-            " little, nor be differentiated in. Give what is looked up for them, such as"
-            ' {"inputs_embeds": ...}, in place of them; a mask beside these is held by a wrapper of'
-            " the net, for the samples that have it."
+            f"The inputs {whole[0]!r} are whole numbers, such as tokens{UNMOVED} here give what is"
+            ' looked up for them, such as {"inputs_embeds": ...}, in place of them; a mask beside'
+            " these is held by a wrapper of the net, for the samples that have it."
         )
     return SideBySide(model, x), torch.cat([part.flatten(1) for part in x.parts.values()], 1)
 

@@ -8,14 +8,14 @@ from torch import nn
 
 from ..core.arguments import check_choice, check_count, check_flag, check_number
 from ..core.caller import warn_caller
-from ..errors import DataError
+from ..errors import DataError, NetmarginError
 from ..margins import measure
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, batches, read_model_and_data, takes_data
 from ..nets.forward_faults import SAMPLES, require_no_faults
 from ..nets.input_slopes import doubt_slopes
 from ..nets.model import count_outputs, in_mode, with_gradients
-from ..nets.named_inputs import as_one_tensor
+from ..nets.named_inputs import UNMOVED, as_one_tensor
 from ..nets.net_on_samples import NetOnSamples
 from ..nets.threads import fitting_threads, one_thread_of_blas, work_of
 from ..result import Status
@@ -192,14 +192,35 @@ def robustness(
 
 
 def _prepare_inputs(model: nn.Module, samples: Arrays) -> Arrays:
-    """Inputs as floats; single numbers are refused, and bytes where the net refuses them."""
+    """Inputs as floats; single numbers and tokens are refused, and bytes where the net does so."""
     X = samples.X
     if X.ndim == 1:
         raise DataError(
             "Inputs are single numbers, of shape (N,). Give them a dimension, X.reshape(-1, 1), and"
             " a model that takes it."
         )
+    if X.is_floating_point():
+        return samples
     if X.dtype is torch.uint8:  # images: radii would be in another unit than the net's own
-        with in_mode(model, training=False), torch.no_grad():
-            count_outputs(model, next(batches(samples, SAMPLES, model))[0])
-    return samples if X.is_floating_point() else Arrays(X.double(), samples.y)
+        _score_some(model, samples)
+    floats = Arrays(X.double(), samples.y)
+    try:
+        _score_some(model, floats)
+    except NetmarginError:
+        try:
+            _score_some(model, samples)
+        except NetmarginError:
+            pass
+        else:
+            raise DataError(
+                f"The net takes whole numbers, such as tokens{UNMOVED} here give a net that takes"
+                " that output, and the output as X."
+            ) from None
+        raise
+    return floats
+
+
+def _score_some(model: nn.Module, samples: Arrays) -> None:
+    """Score a few samples. Raises what a net raises that does not take their kind of numbers."""
+    with in_mode(model, training=False), torch.no_grad():
+        count_outputs(model, next(batches(samples, SAMPLES, model))[0])
