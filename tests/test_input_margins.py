@@ -166,6 +166,19 @@ def test_token_nets_are_measured_at_their_embeddings():
     assert not model.embedding._forward_hooks
 
 
+def test_token_nets_with_a_bag_are_measured_at_it(tmp_path):
+    torch.manual_seed(0)
+    model, X = nn.Sequential(nn.EmbeddingBag(11, 6), nn.Linear(6, 2)).double(), torch.arange(60)
+    X = X.reshape(12, 5) % 11
+    y = model(X).argmax(1)
+    found, after = measured(model, (X, y)), measured(model[1], (model[0](X).detach(), y))
+    assert found.layer == "0"
+    assert torch.equal(found.distances, after.distances)
+    made = nm.page(model, (X, y), out=tmp_path / "page.html", progress=False).path.read_text()
+    assert "in the output of 0" in made
+    assert "step from one token" not in made
+
+
 def test_the_model_and_the_data_stay_as_they_are(trained):
     model, (X, y) = trained
     net = nn.Sequential(model, nn.Dropout(0.5), nn.BatchNorm1d(5).double(), nn.ReLU(inplace=True))

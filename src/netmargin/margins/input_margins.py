@@ -171,7 +171,7 @@ def input_margins(
         Samples and labels, as for `measure`; streamed batch by batch.
     layer : nn.Module or None, default None
         A module of the model, in whose output distances are measured in place of the input. For
-        token numbers, which have no gradient, it is the first `nn.Embedding` where none is given.
+        token numbers, which have no gradient, it is the first embedding where none is given.
     rivals : int or None, default None
         How many classes to look at per sample, those with the largest scores first; None is all of
         up to 20 classes, and 10 of more, for which d_n can only be too large: see `headroom`.

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
+from ..margins.boundaries import Embedding
 from ..nets.images import as_images
 from .numbers import ends_of_range, percent, plural, significant
 
@@ -76,7 +77,7 @@ def describe_inputs(
     parts: Sequence[Tensor],
     texts: Any,
     feature_names: Any,
-    tokens: tuple[str, nn.Embedding] | None,
+    tokens: tuple[str, Embedding] | None,
 ) -> Inputs:
     """What the inputs of all splits are; `tokens` is the layer that distances are in, by name."""
     X = parts[0]
@@ -111,8 +112,10 @@ def describe_inputs(
     )
 
 
-def _measure_token_step(layer: nn.Embedding) -> float:
-    """The median distance between the vectors of two tokens."""
+def _measure_token_step(layer: Embedding) -> float:
+    """The median distance between the vectors of two tokens; NaN of a bag, which mixes several."""
+    if isinstance(layer, nn.EmbeddingBag):
+        return math.nan
     vectors = layer.weight.detach().double()
     source = torch.Generator().manual_seed(0)
     pairs = torch.randint(len(vectors), (2, _PAIRS), generator=source, device="cpu")
