@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import ArgumentError, DataError, ModelError
@@ -15,6 +16,7 @@ from ..nets.arrays import Arrays
 from ..nets.data import Data, batches, read_model_and_data
 from ..nets.model import in_mode, scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
+from ..nets.probabilities import doubt_scores
 
 AT_ONCE = 100
 """Samples of a pass, as of `input_margins`: backward passes take more memory than scores."""
@@ -107,7 +109,7 @@ def measure_split(
         groups=options.groups,
     )
     try:
-        report = measured(input_margins=True)
+        report = measured(input_margins=not _has_probabilities(model, samples))
         why = report.warning if report.saturated else ""
     # Nets without gradients in their inputs have no distances, and everything else on the page.
     except (ModelError, DataError, ArgumentError) as error:
@@ -119,3 +121,10 @@ def measure_split(
     rivals = report.others if found is None else found.rivals
     shown = tensors_of(samples.X)[0]  # of inputs by name the first
     return Measured(key, title, shown.detach().cpu(), report, report.answers, rivals, why)
+
+
+def _has_probabilities(model: nn.Module, samples: Arrays) -> bool:
+    """Whether the scores are seen to be probabilities, of which no distances are shown."""
+    with in_mode(model, training=False), torch.no_grad():
+        x, _ = next(batches(samples, AT_ONCE, model))
+        return doubt_scores(model, x, scores(model, x)).saturated
