@@ -9,13 +9,14 @@ from torch.nn import functional as F
 
 import netmargin as nm
 from netmargin import solvers
-from netmargin.kkt import multipliers as multipliers_module
+from netmargin.kkt import certification, multipliers as multipliers_module
 from netmargin.kkt.certificate import Completeness
 from netmargin.models import mlp, mnist_cnn
 from netmargin.nets.gates import Gates
 from netmargin.nets.gradients import SampleGradients, StoredGradients
 from netmargin.nets.model import float64_copy
 from tests.test_sound_certificates import flat, jacobian, labelled, made_feasible
+from tests.words import words_of
 
 
 def separated_problem(seed: int):
@@ -70,6 +71,10 @@ def test_equals_nonnegative_least_squares_on_the_jacobian(seed):
         assert certificate.delta == pytest.approx((best * (values - 1)).max(), abs=1e-7)
     assert certificate.norm == pytest.approx(np.linalg.norm(theta))
     assert certificate.trade_off(certificate.loss_delta) <= certificate.loss_epsilon * (1 + 1e-9)
+    relative = certificate.to_dict()["relative_loss_epsilon"]
+    assert relative * certificate.norm == pytest.approx(certificate.loss_epsilon)
+    said = f"relative epsilon {relative:.4g}, delta {certificate.loss_delta:.4g}"
+    assert said in words_of(certificate.summary())
 
 
 def test_linear_optimum_is_certified_and_its_multipliers_are_the_dual():
@@ -114,6 +119,28 @@ def test_subgradients_within_a_radius_lower_epsilon_on_a_kink():
     assert (
         wide.kink_share == ((z.abs() <= 1e-2 * z.square().mean().sqrt()).double().mean()).item() > 0
     )
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_delta_within_a_radius_adds_up_the_multipliers_of_a_constraint(seed, monkeypatch):
+    """By hand, from the multipliers of all gradients; at radius 0 it is delta itself."""
+    net, X, y = separated_problem(seed)
+    found, search = [], certification.within_radius
+    monkeypatch.setattr(
+        certification, "within_radius", lambda *a, **k: found.append(search(*a, **k)) or found[0]
+    )
+    wide, sharp = nm.certify(net, (X, y), radius=0.3), nm.certify(net, (X, y))
+    made_feasible(net, wide.q_min, wide.order)
+    _, values, keys = jacobian(net, X, y)
+    gaps = dict(zip(keys, values.tolist(), strict=True))
+    near, columns = found[0].near, found[0].columns
+    lambdas = dict.fromkeys(gaps, 0.0)
+    constraints = list(zip(near.samples.tolist(), near.classes.tolist(), strict=True))
+    for owner, weight in zip(columns._owners, columns._weights, strict=True):
+        lambdas[constraints[owner]] += weight
+    assert wide.epsilon == sharp.epsilon > wide.radius_epsilon == columns.epsilon
+    assert wide.radius_delta == pytest.approx(max(lambdas[k] * (gaps[k] - 1) for k in gaps))
+    assert (sharp.radius_epsilon, sharp.radius_delta) == (sharp.epsilon, sharp.delta)
 
 
 def test_windows_prove_what_they_leave_out(monkeypatch):

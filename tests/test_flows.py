@@ -58,6 +58,30 @@ def tiny_steps(weights, X: np.ndarray, y: np.ndarray, time: float, step: float) 
     return np.concatenate([w.ravel() for w in W])
 
 
+def test_alignment_of_a_flow_is_that_of_the_shortest_gradient_and_of_certificates_autograds():
+    """It slides along the kink of sample 1 in unit 0, whose gate may be anything in [0, 1]."""
+    data = X, y = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]).double(), [1, -1, 1]
+    net = nm.solvers.f1_max_margin(*data, bias=False).to_network()
+    row = (flow := nm.gradient_flow(net, data, time=100.0, progress=False)).rows[-1]
+    net.load_state_dict(flow.final)
+
+    def gradient(gate: float) -> torch.Tensor:
+        z = net[0](X)
+        gates = torch.where(z > 0, 1.0, 0.0)
+        gates[1, 0] = gate
+        q = torch.tensor(y) * net[2](gates * z)[:, 0]
+        loss = nn.functional.softplus(-q).sum()
+        return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, net.parameters())])
+
+    theta = torch.from_numpy(flat(flow.final))
+    closed, turn = gradient(0.0), gradient(1.0) - gradient(0.0)
+    shortest = closed + (-closed @ turn / turn.square().sum()).clamp(0, 1) * turn
+    cosine = [-(theta @ g / theta.norm() / g.norm()).item() for g in (shortest, closed)]
+    assert [row["alignment"], nm.certify(net, data).alignment] == pytest.approx(cosine, rel=1e-6)
+    assert row["sliding"] == 1
+    assert cosine[0] > cosine[1] + 0.1
+
+
 @pytest.mark.slow
 @pytest.mark.nightly_cases("widths1", "widths2")
 @pytest.mark.parametrize(

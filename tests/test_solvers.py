@@ -654,3 +654,27 @@ def test_entries_that_the_linear_program_refuses_leave_a_bracket():
     found = f1_soft_margin(X, y, C=3.65e-255)
     assert found.lower_bound <= found.objective
     assert np.isfinite(found.objective)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_margins_are_in_the_units_that_the_conventions_state(seed):
+    """gamma_1 by the parameters, gamma_2 below 2 gamma_1, the tangent margins by their scales."""
+    random = np.random.default_rng(seed)
+    d, n = seed + 1, 4 + 2 * seed
+    X, y = random.normal(size=(n, d)), np.tile([1, -1], n // 2)
+    best, second = f1_max_margin(X, y), f2_max_margin(X, y)
+    report = nm.measure(net := best.to_network(), (X, y))
+    assert report.normalized_margin == pytest.approx(best.margin)
+    assert second.margin <= 2 * best.upper_bound
+    tangent = lambda r_w, r_u: ntk_max_margin(X, y, r_w=r_w, r_u=r_u).margin  # noqa: E731
+    assert tangent(0, 3) == pytest.approx(3 * second.margin, rel=1e-5)
+    assert tangent(6, 9) == pytest.approx(3 * tangent(2, 3), rel=1e-5)
+    assert tangent(2, 3) > 3 * second.margin
+    machine = nm.tangent_svm(net, (X, y), radius=1e-4)
+    assert machine.margin == pytest.approx(2 * sqrt(best.margin), rel=1e-3)
+
+
+def test_the_factor_of_two_between_the_margins_of_both_spaces_is_attained():
+    X, y = [[1.0], [-1.0]], [1, -1]
+    best, second = f1_max_margin(X, y, bias=False), f2_max_margin(X, y, bias=False)
+    assert second.margin == pytest.approx(2 * best.margin, rel=1e-6)

@@ -84,7 +84,7 @@ def _draw_trade_off(certificate: KKTCertificate) -> Any:
     """Relative epsilon over delta, with the point that the loss's own multipliers reach."""
     figure, (axis,) = open_row()
     deltas, epsilons = certificate.curve()
-    best, of_loss = epsilons / certificate.norm, certificate.loss_epsilon / certificate.norm
+    best, of_loss = epsilons / certificate.norm, certificate.relative_loss_epsilon
     axis.plot(deltas, best, "o-", color=BOTH, markersize=3, label="best multipliers")
     label = "the loss's multipliers (Lemma C.8)"
     axis.plot(certificate.loss_delta, of_loss, "s", color=OUTPUT, label=label)

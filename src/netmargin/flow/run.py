@@ -27,7 +27,8 @@ class Trajectory(History):
 
     Keys of `rows`: epoch (index of the row); log_time (natural log of t; None at the start, where
     t = 0); s (the time of integration, about the path length relative to ||theta||); alignment
-    (beta, the cosine of theta and the velocity); sliding (number of pre-activations that stay at 0;
+    (beta, the cosine of theta and the velocity, which at kinks is the shortest of all: not that of
+    `certify`, with one gradient of them); sliding (number of pre-activations that stay at 0;
     always 0 with proximal steps, which do not follow gates); evaluations (gradients so far); and
     those of `MarginReport.to_dict()`. `status` is FINISHED, STALLED, EVALUATION_LIMIT, or
     INTERRUPTED after the last row; `message` says where and why.

@@ -62,8 +62,11 @@ class KKTCertificate(Record):
     #: with one output), largest multiplier first
     constraints: Tensor
     multipliers: Tensor  #: (m,): The multipliers lambda of these constraints
-    alignment: float  #: The cosine between theta and -grad(loss), called beta in the paper
-    #: Those of Lemma C.8's multipliers, which are proportional to the slopes of the loss
+    #: The cosine between theta and -grad(loss), beta in the paper; on kinks with the gradient that
+    #: autograd gives, so not that of a flow that slides along them (`Trajectory`)
+    alignment: float
+    #: Those of Lemma C.8's multipliers, which are proportional to the slopes of the loss; not
+    #: relative, as `epsilon`
     loss_epsilon: float
     loss_delta: float
     #: The bound of that lemma on loss_delta; for a `Loss` of yours with the K that `check_b3`
@@ -75,6 +78,9 @@ class KKTCertificate(Record):
     radius: float  #: The radius within which gradients were taken, relative to ||theta~||, or 0
     #: The smallest epsilon found with them, for nets that sit on kinks (Dutta et al. 2013)
     radius_epsilon: float
+    #: Its own delta: the largest lambda (s - 1), with s at theta~, and lambda the sum over what
+    #: gradients of one constraint have
+    radius_delta: float
     #: The share of pre-activations of the support that are within the radius of a kink
     kink_share: float | None
     seconds: float  #: Wall-clock time of the computation
@@ -85,6 +91,7 @@ class KKTCertificate(Record):
     _shown = (
         "relative_epsilon",
         "relative_radius_epsilon",
+        "radius_delta",
         "delta",
         "order",
         "q_min",
@@ -108,13 +115,18 @@ class KKTCertificate(Record):
         return self.radius_epsilon / self.norm
 
     @property
+    def relative_loss_epsilon(self) -> float:
+        """The quotient loss_epsilon / ||theta~||, 0 to sqrt 2, as the multipliers are not free."""
+        return self.loss_epsilon / self.norm
+
+    @property
     def support(self) -> Tensor:
         """The samples with positive multipliers, largest first, each once, int64."""
         samples = self.constraints[:, 0]
         return samples.new_tensor(list(dict.fromkeys(samples.tolist())))
 
     def trade_off(self, delta: float) -> float:
-        """Compute the smallest epsilon with max lambda (s - 1) <= delta.
+        """Compute the smallest epsilon with max lambda (s - 1) <= delta, of gradients at theta~.
 
         It is over the constraints that took part, and accurate to about 1e-8 of the norm.
         """
@@ -138,7 +150,8 @@ class KKTCertificate(Record):
     def to_dict(self) -> dict[str, Any]:
         """Return every number as JSON-ready values."""
         public = [field.name for field in fields(self) if not field.name.startswith("_")]
-        return values_of(self, *public, "relative_epsilon", "relative_radius_epsilon", "support")
+        relative = ("relative_epsilon", "relative_radius_epsilon", "relative_loss_epsilon")
+        return values_of(self, *public, *relative, "support")
 
     def _table(self) -> Table:
         """How far the net is from a KKT point, what is proved of it, and what it rests on."""
@@ -157,16 +170,20 @@ class KKTCertificate(Record):
             rows.append((f"with gradients within {self.radius:.0e}", (near, Certainty.MEASURED)))
             rows.append(
                 "Over the kinks of weights that near, where gradients jump: for ReLU nets this"
-                " number counts. Delta and cosine below are those of radius 0."
+                " number counts, with the next. Delta and cosine below are those of radius 0."
             )
+            rows.append(("and delta", (number(self.radius_delta), Certainty.MEASURED)))
             if self.kink_share is not None:
                 rows.append(("pre-activations that near a kink", f"{100 * self.kink_share:.2g}%"))
         rows += [
             ("delta", (number(self.delta), Certainty.MEASURED)),
+            "The largest product of a multiplier and what its score gap exceeds 1 by: 0 at a KKT"
+            " point. trade_off(delta) is the epsilon that less leaves.",
             ("cosine of theta and -grad loss", f"{self.alignment:.9f}"),
             (
                 "by the loss's own multipliers",
-                f"epsilon {number(self.loss_epsilon / self.norm)}, delta {number(self.loss_delta)}",
+                f"relative epsilon {number(self.relative_loss_epsilon)},"
+                f" delta {number(self.loss_delta)}",
             ),
             (
                 "samples with a weight",

@@ -131,13 +131,13 @@ def certify(
                 search = ConstraintSearch(problem, tol, max_constraints, display)
                 status = search.run()
                 found = search.recompute()
-                radius_epsilon, share = found.epsilon, None
+                near, share = (found.epsilon, found.delta), None
                 if radius > 0 and status is not Status.INTERRUPTED:
                     chosen, first = search.chosen, search.multipliers
                     wide = within_radius(
                         problem, chosen, first, radius=radius, seed=seed, display=display
                     )
-                    radius_epsilon, status = wide.epsilon, wide.status
+                    near, status = min(near, (wide.epsilon, wide.delta)), wide.status
                     share = kink_share(problem, chosen, found.multipliers, radius)
     order = torch.argsort(found.multipliers, descending=True, stable=True)
     order = order[found.multipliers[order] > 0]
@@ -160,7 +160,8 @@ def certify(
         completeness=found.completeness,
         status=status,
         radius=radius,
-        radius_epsilon=min(radius_epsilon, found.epsilon),
+        radius_epsilon=near[0],
+        radius_delta=near[1],
         kink_share=share,
         seconds=time.monotonic() - started,
         samples=problem.report.n,

@@ -58,6 +58,7 @@ class WithinRadius(NamedTuple):
     """What gradients within the radius gave; Ctrl-C may have come before there were any."""
 
     epsilon: float  # the smallest one, attained; infinite without columns
+    delta: float  # of its multipliers, those of one constraint added up
     near: ConstraintSubset  # the constraints that took part
     columns: "Columns | None"
     status: Status
@@ -84,12 +85,13 @@ def within_radius(
     # Every round adds gradients at points on both sides of theta~ and solves for multipliers again,
     # to 1e-6 only, as epsilon is recomputed from them.
     random = torch.Generator().manual_seed(seed)
-    best, patience, columns = math.inf, 0, None
+    best, patience, columns = (math.inf, math.inf), 0, None
+    excess = (constraints.values_of(near) - 1).cpu().numpy()
     try:
         columns = Columns(problem, Gradients.concatenate(list(constraints.gradients(near))))
-        best = columns.epsilon
+        best = columns.epsilon, columns.delta(excess)
         for number in range(_ROUNDS):
-            line = f"gradients within the radius, epsilon / norm {best / problem.norm:.3g}"
+            line = f"gradients within the radius, epsilon / norm {best[0] / problem.norm:.3g}"
             display.draw(number, _ROUNDS - number, line)
             residual = columns.residual()
             directions = [(residual, share) for share in _STEP_SHARES]
@@ -101,15 +103,15 @@ def within_radius(
                 constraints.move_to({n: p + step * direction[n] for n, p in centre.items()})
                 columns.enter(Gradients.concatenate(list(constraints.gradients(near))), residual)
             columns.solve()
-            patience = 0 if columns.epsilon < best * (1 - _LEAST_PROGRESS) else patience + 1
-            best = min(best, columns.epsilon)
+            patience = 0 if columns.epsilon < best[0] * (1 - _LEAST_PROGRESS) else patience + 1
+            best = min(best, (columns.epsilon, columns.delta(excess)))
             if patience == _PATIENCE:
                 break
     except KeyboardInterrupt:
-        return WithinRadius(best, near, columns, Status.INTERRUPTED)
+        return WithinRadius(*best, near, columns, Status.INTERRUPTED)
     finally:
         constraints.move_to(centre)
-    return WithinRadius(best, near, columns, Status.FINISHED)
+    return WithinRadius(*best, near, columns, Status.FINISHED)
 
 
 def kink_share(
@@ -159,6 +161,10 @@ class Columns:
             self._gradients, self._gram = self._gradients[rows], self._gram[np.ix_(kept, kept)]
             self._linear, self._weights = self._linear[kept], self._weights[kept]
             self._owners = self._owners[kept]
+
+    def delta(self, excess: np.ndarray) -> float:
+        """The largest product of a constraint's multipliers, added up, and its s - 1, (K,)."""
+        return float((np.bincount(self._owners, self._weights, len(excess)) * excess).max())
 
     def averages(self) -> tuple[np.ndarray, np.ndarray]:
         """Averages of gradients by multipliers: their inner products, and those with theta~."""
