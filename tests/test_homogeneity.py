@@ -401,9 +401,15 @@ def test_who_holds_statistics_fixed_refuses_such_nets():
     assert nm.measure(model, (VECTOR, y), statistics="fixed").order is None
     for refuse in (nm.certify, nm.maximize_margin, partial(gradient_descent, steps=1, rate=0.1)):
         with pytest.raises(
-            nm.NotHomogeneousError, match="In evaluation mode '1' divide by stored statistics"
+            nm.NotHomogeneousError, match="In evaluation mode '1' divides by stored statistics"
         ):
             refuse(model, (VECTOR, y))
+    flow = nm.gradient_flow(model, (VECTOR, y), time=0.1, progress=False)
+    assert (flow.rows[-1]["normalized_margin"], flow.message) == (None, "t reached 0.1")
+    model.eval().load_state_dict(flow.final, strict=False)  # with the statistics that it has
+    assert nm.measure(model, (VECTOR, y)).log_loss == pytest.approx(
+        flow.rows[-1]["log_loss"], rel=1e-5
+    )
     folded = nn.Sequential(fuse_linear_bn_eval(model.eval()[0], model[1]), *model[2:])
     with pytest.raises(nm.NotHomogeneousError, match="Held fixed, .*: '0.bias'"):
         nm.certify(folded, (VECTOR, y))  # torch makes a bias that requires no gradient

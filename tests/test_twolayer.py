@@ -1,6 +1,7 @@
 """Dynamics of two-layer nets against propositions, explicit recursions and exact optima."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -213,6 +214,33 @@ def test_steps_that_kill_all_neurons_are_taken_back():
         pytest.raises(nm.DivergenceError, match="largest input is 1.* Divide X by that"),
     ):
         train_both_layers(1e5 * X, y, width=20, steps=300, progress=False)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_steps_that_throw_all_neurons_off_a_sample_are_warned_of(power):
+    """Its margin is 0 and stays so; of the steps that the warning names no sample is lost."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2))
+    options = {"width": 100, "power": power, "loss": "logistic", "progress": False}
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        runs = train_both_layers(
+            *(X, np.sign(X.prod(1))), steps=200, rate=lambda t: np.full(len(t), 8.0), **options
+        )
+    w = runs.snapshots[-1].positions(0)
+    lost = (np.hstack([X, np.ones((40, 1))]) @ w[:, :-1].T <= 0).all(1).sum()
+    said = str(warned[-1].message)
+    assert warned[-1].filename == __file__
+    assert f"run 0 ends with no neuron active on {lost} of 40 samples" in said
+    assert lost > 0 >= runs.margins[-1, 0]
+    rate = float(said.partition("up to ")[2].split()[0])
+    longest = math.sqrt((X**2).sum(1).max() + 1)
+    assert rate == pytest.approx({1: 1 / longest, 2: 1 / (2 * longest**2)}[power], rel=0.05)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "run 0 ends")
+        train_both_layers(
+            *(X, np.sign(X.prod(1))), steps=200, rate=lambda t: np.full(len(t), rate), **options
+        )
 
 
 @pytest.mark.slow

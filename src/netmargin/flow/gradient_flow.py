@@ -67,7 +67,8 @@ def gradient_flow(
     Parameters
     ----------
     model : torch.nn.Module
-        The net; its parameters are the start, and those that are frozen stay.
+        The net, homogeneous or not, in evaluation mode: stored statistics of BatchNorm are held.
+        Its parameters are the start, and those that are frozen stay.
     data : pair or iterable
         Inputs and labels as for `measure`, also by name (docs/inputs.md); read into memory once.
     time : float, optional

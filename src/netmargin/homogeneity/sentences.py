@@ -28,8 +28,9 @@ def describe_ignored(order: Exponent | None, biases: Sequence[str]) -> str:
 def describe_fixed_statistics(layers: Sequence[str]) -> str:
     """Say what stored statistics do that do not follow the parameters, and what to do about it."""
     more = f" and {len(layers) - _SHOWN} more" * (len(layers) > _SHOWN)
+    divide = "divides" if len(layers) == 1 else "divide"
     return (
-        f"In evaluation mode {', '.join(map(repr, layers[:_SHOWN]))}{more} divide by stored"
+        f"In evaluation mode {', '.join(map(repr, layers[:_SHOWN]))}{more} {divide} by stored"
         " statistics, which do not grow with the weights before them, so that scores do not scale"
         " with those weights. Fold these normalizations into the layers before them"
         " (torch.nn.utils.fusion, then requires_grad_(True)), or use nn.GroupNorm, which stores"

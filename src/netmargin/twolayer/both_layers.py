@@ -64,7 +64,8 @@ def train_both_layers(
     is single holds for all.
 
     A run whose loss grows by a factor e between two records, or is not finite, goes back to the
-    first of them and halves its step sizes, with a warning. Ctrl-C returns the records so far.
+    first of them and halves its step sizes, with a warning. Another warning names runs whose steps
+    threw all neurons off a sample, which then moves none. Ctrl-C returns the records so far.
 
     Parameters
     ----------
@@ -180,6 +181,7 @@ def _train(
     # The record of the start, to which a run that diverges at once goes back.
     for run in runs:
         run.measure()
+    started = [run.active for run in runs]
     groups, reached, taken = group_runs(runs, dtype), [0], []
     rows, status = [_list_measurements(runs)], Status.FINISHED
     # Runs of one group step together, but a step of a small one among many is still small.
@@ -203,6 +205,8 @@ def _train(
     # The end is kept even where Ctrl-C came between the times asked for.
     if not taken or taken[-1].time != reached[-1]:
         taken.append(take_snapshot(runs, reached[-1], bias))
+    for run, active in zip(runs, started, strict=True):
+        run.warn_of_lost_samples(active)
     margins, log_masses = (np.array(column) for column in zip(*rows, strict=True))
     halvings = np.array([run.halvings for run in runs])
     return TwoLayerRuns(np.array(reached), margins, log_masses, taken, halvings, status)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..core.caller import warn_caller
 from ..core.matrices import SolverData
 from ..core.saved_records import Record
 from ..losses import Loss
@@ -41,6 +42,7 @@ class Run(Record):
     objective: float = math.nan  # the smooth margin F
     q: np.ndarray = field(default_factory=lambda: np.zeros(0))  # margins at e^log_scale = 1
     dual: np.ndarray = field(default_factory=lambda: np.zeros(0))  # shares in the slopes of F
+    active: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (n,), whether any neuron is
     halvings: int = 0  # of the step sizes
 
     def measure(self) -> None:
@@ -48,13 +50,28 @@ class Run(Record):
         # In torch, as the steps: NumPy's threads and torch's keep each other waiting.
         a, b, Z = (torch.from_numpy(values) for values in (self.a, self.b, self.data.Z))
         mass = (a.square().sum() + (b.square().sum() if self.power == 1 else 0.0)) / len(a)
-        q = torch.from_numpy(self.data.y) * ((Z @ a.T).relu_() ** self.power @ b) / len(a)
+        outputs = (Z @ a.T).relu_()
+        self.active = outputs.any(1).numpy()
+        q = torch.from_numpy(self.data.y) * (outputs**self.power @ b) / len(a)
         self.q = q.numpy()
         self.margin = (q.min() / mass).item()
         self.log_mass = torch.log(mass).item() + 2 * self.log_scale
         slopes = sample_weights(-q[None] * output_growth(self.log_scale), self.loss)[0]
         self.dual = (slopes / slopes.sum()).numpy()
         self.objective = math.log(len(q)) - self.loss.log_sum(q * output_growth(self.log_scale))
+
+    def warn_of_lost_samples(self, before: np.ndarray) -> None:
+        """Warn where no neuron is active any more on samples on which some were active `before`."""
+        lost = int((before & ~self.active).sum())
+        # So that |dw| <= |w|: weights of samples sum to at most 1, relu(z)^2 has the slope 2 z.
+        rate = 1 / (self.power * self.data.longest**self.power)
+        if lost:
+            warn_caller(
+                f"run {self.index} ends with no neuron active on {lost} of {len(before)} samples:"
+                " they score 0, so that the margin is not above 0, and move no neuron. Take smaller"
+                f" rates (up to {rate:.2g} no step is longer than the neuron that it moves), or"
+                " more neurons."
+            )
 
     def progress_row(self, t: int) -> dict[str, Any]:
         """The last measurement as a progress line shows it."""

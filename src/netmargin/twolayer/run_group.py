@@ -1,7 +1,6 @@
 """Runs of similar size in one tensor program of gradient ascent, padded to the widest run."""
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.caller import warn_caller
 from ..core.denormals import flush_denormals
 from ..core.matrices import SolverData
 from ..errors import DivergenceError
@@ -178,9 +178,7 @@ def _go_back(run: Run, before: Run, start: int, end: int) -> None:
         )
     run.a, run.b, run.log_scale = before.a, before.b, before.log_scale
     run.rates, run.halvings = run.rates / 2, run.halvings + 1
-    warnings.warn(
+    warn_caller(
         f"run {run.index} diverged between steps {start} and {end}: it goes back to step {start}"
-        " with half its step sizes",
-        UserWarning,
-        stacklevel=5,
+        " with half its step sizes"
     )
