@@ -157,6 +157,24 @@ def test_one_score_that_never_changes_its_sign_is_warned_of(end, word):
         assert shifted.warning == alike.warning == ""
 
 
+@pytest.mark.parametrize("call", ["measure", "input_margins"])
+def test_a_net_that_is_not_trained_may_have_scores_of_one_sign(call):
+    """It gives all samples one class so far; nothing is to be subtracted, and nothing is said."""
+    found, heads = 0, (lambda net, z: z / 9, lambda net, z: z)
+    for seed in range(12):
+        torch.manual_seed(seed)
+        x, y = torch.randn(40, 5), torch.arange(40) % 2
+        net = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), Own(heads[seed % 2], 1))
+        net[2].net.bias.data += 0.5
+        found += bool((net(x) > 0).all() or (net(x) < 0).all())
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "The only score")
+            assert "The only score" not in CALLS_OF_ONE[call](net, (x, y)).warning
+        with pytest.warns(UserWarning, match="The only score is never below 0"):
+            CALLS_OF_ONE[call](nn.Sequential(net, nn.Softplus()), (x, y))
+    assert found >= 6
+
+
 def test_a_net_amid_its_training_is_warned_of():
     """Its scores may lie in [0, 1] for an epoch, and are trained as they are."""
     net = Own(ENDS_OF_ONE["by hand"][0], 1)

@@ -18,7 +18,7 @@ from ..nets.input_slopes import doubt_slopes
 from ..nets.labels import ClassNames, Labels
 from ..nets.model import in_mode
 from ..nets.named_scores import reading_of
-from ..nets.probabilities import Doubt, doubt_scores, doubt_signs
+from ..nets.probabilities import Doubt, doubt_scores, doubt_signs, has_free_sign
 from ..nets.row_order import warn_of_dropped_rows
 from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
 from .of_outputs import class_indices, margins, require_finite_margins
@@ -102,11 +102,9 @@ def pass_over(
         warn_of_dropped_rows(samples, measured)
         return parts, first, doubt, alone, same.describe()
 
-    def kind_of_net() -> Kind:
-        if isinstance(first, Homogeneity):
-            return first.kind
+    def ask(question: Callable[[nn.Module, Any], Any]) -> Any:
         with in_mode(model, training=False):
-            return analyse(model, next(batches(samples, SAMPLES, model))[0]).kind
+            return question(model, next(batches(samples, SAMPLES, model))[0])
 
     shares = join_shares(work)
     require_same([digests for *_, digests in shares])
@@ -115,7 +113,10 @@ def pass_over(
     if alone := [part for *_, own, _ in shares for part in own]:
         new = doubt_signs(
             *map(torch.cat, zip(*alone, strict=True)),
-            homogeneous=lambda: kind_of_net() is not Kind.NONE,
+            free=lambda: ask(has_free_sign),
+            homogeneous=lambda: (
+                (first if isinstance(first, Homogeneity) else ask(analyse)).kind is not Kind.NONE
+            ),
             settled=reading_of(model).as_log_odds is not None,
         )
         if new.text and faults is None:

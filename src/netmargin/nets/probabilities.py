@@ -3,13 +3,20 @@ pass instead.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from .model import are_probabilities, find_end, require_log_odds, require_scores_before_sigmoid
+from .model import (
+    are_probabilities,
+    call_with,
+    find_end,
+    require_log_odds,
+    require_scores_before_sigmoid,
+)
 
 _ROWS = 16
 """Rows that are looked at. Where no operation tells, at least half as many must sum to 1: scores of
@@ -19,6 +26,12 @@ _ROUNDING_UNITS = 8
 """A softmax sums to 1 up to so many units of rounding, and one more a class: exponentials and
 quotient have two or three each. At least units of float32, as it may have been converted.
 """
+_UNTOLD = 0.05
+"""Errors of the best threshold, a share of the rarer class, from which a net is held to be at its
+start: what was trained to another threshold errs less.
+"""
+_HEAD = 4
+"""Parameters at the end of a net that are negated: weight and bias of its head are among them."""
 _MODULES = (nn.Softmax, nn.LogSoftmax, nn.Sigmoid)
 """Modules that can be left out of a net: they do nothing else."""
 
@@ -62,11 +75,23 @@ def doubt_scores(model: nn.Module, x: Any, outputs: Tensor) -> Doubt:
 
 
 def doubt_signs(
-    scores: Tensor, signs: Tensor, *, homogeneous: Callable[[], bool], settled: bool
+    scores: Tensor,
+    signs: Tensor,
+    *,
+    free: Callable[[], bool],
+    homogeneous: Callable[[], bool],
+    settled: bool,
 ) -> Doubt:
-    """Say that no score (n,) of one output changes its sign; OutputsError where not `settled`."""
+    """Say that no score (n,) of one output changes its sign; OutputsError where not `settled`.
+    Nothing is said at the start of training: no threshold is right for a net that is `free` to.
+    """
     low, high = scores.min().item(), scores.max().item()
     if bool((signs == signs[0]).all()) or not (0 <= low < high or low < high <= 0):
+        return Doubt()
+    ups = (signs[torch.argsort(scores)] > 0).long()
+    downs = len(ups) - ups.sum()
+    wrong = downs + (2 * ups - 1).cumsum(0).min()  # by the best threshold
+    if (len(ups) < _ROWS or wrong > _UNTOLD * min(downs, ups.sum())) and free():
         return Doubt()
     right, right_by_half = ((where * signs > 0).sum() for where in (scores, scores - 0.5))
     probable = low >= 0 and high <= 1 and bool(right_by_half > right) and not homogeneous()
@@ -78,6 +103,20 @@ def doubt_signs(
         " into a sigmoid, or subtract where it changes: scores=lambda out: out - 50, for example.",
         probable,
     )
+
+
+def has_free_sign(model: nn.Module, x: Any) -> bool:
+    """Whether the only score gets the other sign on some of x where a parameter is negated: it does
+    if the net ends in a linear layer, and does not if it ends in a ReLU, a square or a percentage.
+    """
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with suppress(Exception), torch.no_grad(), torch.random.fork_rng():
+        side = call_with(model, kept, x).sum()
+        return any(
+            bool((call_with(model, kept | {name: -p}, x) * side < 0).any())
+            for name, p in list(model.named_parameters())[: -_HEAD - 1 : -1]
+        )
+    return False  # its code bears no other weights
 
 
 def _guess_by_sums(rows: Tensor, dtype: torch.dtype) -> tuple[str, str]:
