@@ -149,13 +149,6 @@ def _certificate() -> Any:
     return nm.certify(NET, DATA)
 
 
-@functools.cache
-def _runs() -> Any:
-    return nm.twolayer.train_both_layers(
-        X.numpy(), Y.numpy(), width=4, steps=4, seeds=[0, 1], progress=False
-    )
-
-
 def entry(
     name: str,
     varied: str = "",
@@ -248,18 +241,16 @@ def drawing() -> list[EntryPoint]:
     folder, drawn, fig2a = {"folder": FOLDER}, {"X": X, "y": Y}, {"id": "chizat-bach/fig2a"}
     robust = nm.robustness(NET, DATA, attacks=False, progress=False)
     several = nm.compare([NET, NET], DATA, progress=False)
-    odd_optimum = {"optimum": ("-1", "0", "-2.5"), "folder": ("a path",)}
     odd_claims = {"ids": ("None",), "trials": ("None",), "watch": ("a class", *NETS)}
     odd_run = {"out": ("text", "a path"), "jobs": ("2",)}
     claims = {"ids": "lyu-li/euler", "quick": True, "trials": [0]}
     figure = fig2a | {"out": FOLDER, "jobs": 1, "progress": False}
-    runs, shown = {"runs": _runs()} | drawn, {"certificate": _certificate()} | drawn
+    shown = {"certificate": _certificate()} | drawn
     return [
         entry("figures.draw_run", history=_history(), report=_report(), **folder),
         entry("figures.draw_robustness", reports={"net": robust}, **folder),
         entry("figures.draw_comparison", comparison=several, **folder),
         entry("figures.draw_certificate", **shown, **folder),
-        entry("figures.draw_two_layer_runs", "optimum", **runs, **folder, left_out=odd_optimum),
         entry("theory.verify", "seed progress watch", **claims, left_out=odd_claims),
         entry("papers.reproduce", "scale", **figure, left_out=odd_run),
     ]

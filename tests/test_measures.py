@@ -216,17 +216,3 @@ def test_bad_input():
         ReLUMeasure.from_network(
             torch.nn.Sequential(torch.nn.Linear(2, 3), ReLUPower(3), SignedSum(torch.ones(3)))
         )
-
-
-@pytest.mark.slow
-def test_figures_of_runs(tmp_path):
-    """Margins beside the optimum, classifiers at all snapshots; margins alone off the plane."""
-    X, y = DATA
-    runs = train_both_layers(
-        X, y, width=20, steps=30, snapshots=[0, 10], seeds=(0, 1), progress=False
-    )
-    paths = nm.figures.draw_two_layer_runs(runs, X, y, tmp_path / "plane", optimum=0.1)
-    assert [path.name for path in paths] == ["two_layer_margins.png", "classifiers.png"]
-    assert all(path.stat().st_size > 5000 and path.with_suffix(".pdf").exists() for path in paths)
-    wide = train_both_layers(np.hstack([X, X]), y, width=20, steps=30, progress=False)
-    assert len(nm.figures.draw_two_layer_runs(wide, np.hstack([X, X]), y, tmp_path / "space")) == 1

@@ -6,7 +6,6 @@ from .label_errors import draw_label_errors
 from .neurons import draw_neurons
 from .robustness import draw_robustness
 from .training import draw_run
-from .two_layer import draw_two_layer_runs
 
 __all__ = [
     "draw_certificate",
@@ -15,5 +14,4 @@ __all__ = [
     "draw_neurons",
     "draw_robustness",
     "draw_run",
-    "draw_two_layer_runs",
 ]
