@@ -240,7 +240,6 @@ def drawing() -> list[EntryPoint]:
     """Figures, the ledger and the papers."""
     folder, drawn, fig2a = {"folder": FOLDER}, {"X": X, "y": Y}, {"id": "chizat-bach/fig2a"}
     robust = nm.robustness(NET, DATA, attacks=False, progress=False)
-    several = nm.compare([NET, NET], DATA, progress=False)
     odd_claims = {"ids": ("None",), "trials": ("None",), "watch": ("a class", *NETS)}
     odd_run = {"out": ("text", "a path"), "jobs": ("2",)}
     claims = {"ids": "lyu-li/euler", "quick": True, "trials": [0]}
@@ -249,7 +248,6 @@ def drawing() -> list[EntryPoint]:
     return [
         entry("figures.draw_run", history=_history(), report=_report(), **folder),
         entry("figures.draw_robustness", reports={"net": robust}, **folder),
-        entry("figures.draw_comparison", comparison=several, **folder),
         entry("figures.draw_certificate", **shown, **folder),
         entry("theory.verify", "seed progress watch", **claims, left_out=odd_claims),
         entry("papers.reproduce", "scale", **figure, left_out=odd_run),

@@ -70,8 +70,6 @@ def test_reports_are_utf8_everywhere(folder, data, kind):
         report.write_csv(folder / "labels.csv")
         assert SHOWN in read(folder / "labels.csv")
         nm.figures.draw_label_errors(report, data[0], folder=folder)
-    if kind == "compare":
-        nm.figures.draw_comparison(report, folder=folder)
 
 
 def test_runs_and_weights_lie_in_such_folders(folder, data):

@@ -1,7 +1,6 @@
 """Pictures of what netmargin computes, as PNG and PDF files."""
 
 from .certificate import draw_certificate
-from .comparison import draw_comparison
 from .label_errors import draw_label_errors
 from .neurons import draw_neurons
 from .robustness import draw_robustness
@@ -9,7 +8,6 @@ from .training import draw_run
 
 __all__ = [
     "draw_certificate",
-    "draw_comparison",
     "draw_label_errors",
     "draw_neurons",
     "draw_robustness",
