@@ -79,6 +79,7 @@ def test_alignment_of_a_flow_is_that_of_the_shortest_gradient_and_of_certificate
     cosine = [-(theta @ g / theta.norm() / g.norm()).item() for g in (shortest, closed)]
     assert [row["alignment"], nm.certify(net, data).alignment] == pytest.approx(cosine, rel=1e-6)
     assert row["sliding"] == 1
+    assert f"  {row['log_time']:.4g} " in str(flow).splitlines()[-2]
     assert cosine[0] > cosine[1] + 0.1
 
 

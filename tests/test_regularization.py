@@ -260,6 +260,8 @@ def test_starts_in_processes_are_those_of_one():
         two = nm.regularization_path(lambda: nm.models.mlp([5, 20, 1]), (X, y), **given)
     for a, b in zip(one.rows, two.rows, strict=True):
         assert (a["start"], a["log_objective"]) == (b["start"], b["log_objective"])
+    lines = [line.split()[0] for line in str(two).splitlines()]
+    assert lines == ["Regularization", "lambda", "0.1", "0.001", "2"]
 
 
 @pytest.mark.slow

@@ -197,6 +197,8 @@ def test_diverging_runs_go_back_and_others_do_not_notice():
         X, y, width=30, steps=200, rate=rates[0], dtype=torch.float64, progress=False
     )
     assert runs.halvings[0] == 0 < runs.halvings[1]
+    last, best = f"{runs.margins[-1, 0]:.4g}", f"{runs.best[0]:.4g}"
+    assert runs.summary().splitlines()[2].split()[:3] == ["0", last, best]
     assert runs.margins[:, 0] == pytest.approx(alone.margins[:, 0], rel=1e-9, abs=1e-12)
     assert np.isfinite(runs.margins).all()
     assert np.isfinite(runs.log_masses).all()

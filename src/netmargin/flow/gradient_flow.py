@@ -33,7 +33,7 @@ def gradient_flow(
     *,
     time: float | None = None,
     until: StoppingRule | Sequence[StoppingRule] = (),
-    loss: Loss | None = None,
+    loss: Loss | str | nn.Module | None = None,
     method: str = "exact",
     rtol: float = 1e-8,
     step_size: float | None = None,
@@ -75,7 +75,7 @@ def gradient_flow(
         Time t > 0 at which to stop, reached exactly. One of `time` and `until` is needed.
     until : StoppingRule or sequence of StoppingRule, default ()
         Stopping rules as for `train`, such as `LogLossBelow(-40)`; the first one reached ends it.
-    loss : Loss, optional
+    loss : Loss, str or torch.nn.Module, optional
         Loss of the margins; cross-entropy by default, for one output the logistic loss.
     method : {"exact", "proximal"}, default "exact"
         How to integrate.

@@ -45,6 +45,7 @@ class Trajectory(History):
     #: Gradients of the loss over all samples; with proximal steps, over those that carry weight
     evaluations: int = 0
     normal_evaluations: int = 0  #: Of the gradients of sliding pre-activations
+    _title, _over = "Gradient flow", ("log_time", "log t")
 
 
 class FlowRun(ABC):

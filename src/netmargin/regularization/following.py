@@ -29,6 +29,7 @@ class RegularizationPath(History):
 
     #: The parameters of the best start by lambda, in float64
     states: dict[float, dict[str, Tensor]] = field(default_factory=dict)
+    _title, _over = "Regularization path", ("regularization", "lambda")
 
 
 def follow_path(

@@ -46,6 +46,10 @@ class History(Record):
     rows: list[dict[str, Any]] = field(default_factory=list)
     status: Status = Status.RUNNING
     message: str = ""
+    _title, _over = (
+        "Training",
+        ("epoch", "epoch"),
+    )  # of its table, and what rows are over: key, head
 
     def __repr__(self) -> str:
         shown = [f"{len(self.rows)} rows"]
@@ -67,14 +71,19 @@ class History(Record):
             columns.pop("normalized_margin", None)  # the margin is that of a wrong sample
         if "temperature" in first:  # an ascent, whose rows have a norm of its own
             del columns["log10_mean_loss"]
+        over, head = self._over
+        places = [self.rows[index].get(over, index) for index in chosen]
         rows = [
-            (str(row.get("epoch", index)), *(number(_shown(row, key)) for key in columns))
-            for index, row in ((index, self.rows[index]) for index in chosen)
+            (
+                str(at) if isinstance(at, int) else number(at),
+                *(number(_shown(self.rows[index], key)) for key in columns),
+            )
+            for index, at in zip(chosen, places, strict=True)
         ]
-        heads: list[Cell] = ["epoch"] * bool(rows)
+        heads: list[Cell] = [head] * bool(rows)
         heads += [(name, Certainty.MEASURED) for name in columns.values()]
         notes = filter(None, [self.message or str(self.status), describe_heldout(self.rows)])
-        return Table("Training", rows, heads, list(notes))
+        return Table(self._title, rows, heads, list(notes))
 
     def _describe_end(self) -> dict[str, Any]:
         """Numbers of the net at the end of the run."""

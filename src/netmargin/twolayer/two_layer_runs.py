@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.records import Certainty, Table, number
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
@@ -69,6 +70,14 @@ class TwoLayerRuns(Record):
     def measures(self) -> list[ReLUMeasure]:
         """The nets at the end as probability measures, one for each run."""
         return self.snapshots[-1].measures
+
+    def _table(self) -> Table:
+        """The margins of every run, at most gamma_1."""
+        numbers = zip(self.margins[-1], self.best, self.log_masses[-1], strict=True)
+        rows = [(str(run), *map(number, found)) for run, found in enumerate(numbers)]
+        measured = [(head, Certainty.MEASURED) for head in ("margin at the end", "best")]
+        title = f"Training of both layers, {self.times[-1]:,} steps"
+        return Table(title, rows, ["run", *measured, "log mass"], [str(self.status)])
 
 
 def take_snapshot(runs: list[Run], time: int, bias: bool) -> Snapshot:
