@@ -78,8 +78,8 @@ class KKTCertificate(Record):
     radius: float  #: The radius within which gradients were taken, relative to ||theta~||, or 0
     #: The smallest epsilon found with them, for nets that sit on kinks (Dutta et al. 2013)
     radius_epsilon: float
-    #: Its own delta: the largest lambda (s - 1), with s at theta~, and lambda the sum over what
-    #: gradients of one constraint have
+    #: Its own delta: the largest lambda (s - 1), with s at theta~ and lambda added up over the
+    #: gradients of a constraint; other multipliers of the same epsilon may have less
     radius_delta: float
     #: The share of pre-activations of the support that are within the radius of a kink
     kink_share: float | None
