@@ -264,12 +264,21 @@ def dot(weights, x) -> Fraction:
 
 
 def test_many_samples_hide_no_cancelling_one():
-    """One of 100, hardly moved by the first random change, is misclassified by 1e-8."""
-    weights, X = [0.3, 0.7, 0.45], np.full((101, 3), 100.0)
-    X[7] = [109326128.38169034, 195720970.20681006, -377338928.1317203]
-    assert dot(weights, X[7]) < 0
+    """One of 100, hardly moved by the first random change, is misclassified by 1e-8, and right as
+    this machine adds up.
+    """
+    weights, net = np.array([0.3, 0.7, 0.45]), linear_net([0.3, 0.7, 0.45])
+    drawn = np.random.default_rng(0).uniform(1e8, 2e8, (5000, 3))
+    drawn[:, 2] = -(drawn[:, :2] @ weights[:2]) / weights[2]
+    right = net(torch.from_numpy(drawn))[:, 0].detach().numpy() > 0
+    wrong = np.array([x for x in drawn[right] if dot(weights, x) < 0])
+    constraints = Constraints(NetOnSamples(net, (wrong, np.ones(len(wrong)))), ("weight",))
+    source = torch.Generator().manual_seed(0)
+    moved = (constraints.nearest(source)[0] - constraints.nearest()[0]).abs()
+    X = np.full((101, 3), 100.0)
+    X[7] = wrong[int(moved.argmin())]
     with pytest.raises(nm.NotSeparatedError, match="sample 7, is not told apart from 0"):
-        nm.certify(linear_net(weights), (X, np.ones(101)))
+        nm.certify(net, (X, np.ones(101)))
 
 
 def test_a_change_that_is_small_by_chance(monkeypatch):
