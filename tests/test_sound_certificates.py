@@ -264,21 +264,26 @@ def dot(weights, x) -> Fraction:
 
 
 def test_many_samples_hide_no_cancelling_one():
-    """One of 100, hardly moved by the first random change, is misclassified by 1e-8, and right as
-    this machine adds up.
+    """One of 640, hardly moved by the first random change where it stands, is misclassified, and
+    right by 1e-7 as this machine adds up.
     """
-    weights, net = np.array([0.3, 0.7, 0.45]), linear_net([0.3, 0.7, 0.45])
-    drawn = np.random.default_rng(0).uniform(1e8, 2e8, (5000, 3))
-    drawn[:, 2] = -(drawn[:, :2] @ weights[:2]) / weights[2]
-    right = net(torch.from_numpy(drawn))[:, 0].detach().numpy() > 0
-    wrong = np.array([x for x in drawn[right] if dot(weights, x) < 0])
-    constraints = Constraints(NetOnSamples(net, (wrong, np.ones(len(wrong)))), ("weight",))
+    net = linear_net(weights := np.linspace(0.1, 1, 40))
+    drawn = np.random.default_rng(0).uniform(1e8, 2e8, (1000, 40))
+    drawn[:, -1] = -(drawn[:, :-1] @ weights[:-1]) / weights[-1]
+    q = net(torch.from_numpy(drawn))[:, 0].detach().numpy()
+    x = next(x for x in drawn[q > 1e-7] if dot(weights, x) < 0)
+    place = least_moved(net, x)
+    X = np.full((640, 40), 100.0)
+    X[place] = x
+    with pytest.raises(nm.NotSeparatedError, match=f"sample {place}, is not told apart from 0"):
+        nm.certify(net, (X, np.ones(640)))
+
+
+def least_moved(net, x) -> int:
+    """The row of 640 in which the first random change moves a sample least."""
+    constraints = Constraints(NetOnSamples(net, (np.tile(x, (640, 1)), np.ones(640))), ("weight",))
     source = torch.Generator().manual_seed(0)
-    moved = (constraints.nearest(source)[0] - constraints.nearest()[0]).abs()
-    X = np.full((101, 3), 100.0)
-    X[7] = wrong[int(moved.argmin())]
-    with pytest.raises(nm.NotSeparatedError, match="sample 7, is not told apart from 0"):
-        nm.certify(net, (X, np.ones(101)))
+    return int((constraints.nearest(source)[0] - constraints.nearest()[0]).abs().argmin())
 
 
 def test_a_change_that_is_small_by_chance(monkeypatch):
@@ -291,11 +296,7 @@ def test_a_change_that_is_small_by_chance(monkeypatch):
         weights = random.normal(size=2)
         across = np.array([-weights[1], weights[0]]) * 1e8
         x = across + weights * random.uniform(0.1, 1)
-        everywhere = (np.tile(x, (640, 1)), np.ones(640))
-        constraints = Constraints(NetOnSamples(linear_net(weights), everywhere), ("weight",))
-        source = torch.Generator().manual_seed(0)
-        moved = (constraints.nearest(source)[0] - constraints.nearest()[0]).abs()
-        sets.append((weights, x, int(moved.argmin())))
+        sets.append((weights, x, least_moved(linear_net(weights), x)))
     for index, (weights, x, place) in enumerate(sets):
         monkeypatch.setattr("netmargin.kkt.problem.CLOSE", 0 if index % 2 else 64)
         X = np.sign(weights) * np.full((640, 2), 100.0)
