@@ -12,6 +12,7 @@ from torch import nn
 import netmargin as nm
 from netmargin import models
 from netmargin.cli import main
+from netmargin.core.progress import Progress
 from netmargin.radii import batch_radii
 from netmargin.radii.lipschitz import _bound_by_fourier, operator_norm
 from tests.chains import score_lipschitz
@@ -449,3 +450,35 @@ def test_medians_are_of_the_samples_that_are_right():
     assert "a flip is found at, median      1.1 " in said
     assert "2 of 2 samples" in said
     assert "The radii of a wrong sample are 0" in said
+
+
+def test_progress_says_how_many_samples_are_done_and_the_time_left(digits_net, monkeypatch, capsys):
+    """Within a batch, too, which is often all there is; the share that is done never falls."""
+    monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", -1.0)
+    shares, draw = [], Progress.draw
+
+    def watch(self, done, left, line, aside=""):
+        if self._shown and self._part is None:
+            shares.append((done, done + left))
+        draw(self, done, left, line, aside)
+
+    monkeypatch.setattr(Progress, "draw", watch)
+    net, (X, _) = digits_net
+    torch.manual_seed(0)
+    pooled = nn.Sequential(
+        nn.Unflatten(1, (1, 64)), nn.MaxPool1d(2), nn.Flatten(), nn.Linear(32, 10)
+    )
+    for model, effort, seen in ((net, "standard", "5 done"), (pooled, "quick", "attack, walk 9")):
+        own = model(X[:12].to(next(model.parameters()).dtype)).argmax(1)
+        nm.robustness(model, (X[:12], own), effort=effort, batch_size=6)
+        lines = capsys.readouterr().err.splitlines()
+        assert any(
+            line.startswith("robustness: samples 1 to 6 of 12") and seen in line and " left" in line
+            for line in lines
+        ), lines
+        assert any(line.startswith("robustness: samples 7 to 12 of 12") for line in lines)
+        done, total = np.array(shares).T
+        assert (np.diff(done) >= 0).all()
+        assert len(set(done)) > 4
+        assert np.allclose(total, 12)
+        shares.clear()

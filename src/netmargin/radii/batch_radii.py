@@ -49,7 +49,6 @@ def compute_batch(
     x: Tensor,
     y: Tensor,
     waiting: int,
-    tell: Callable[[str], None],
     *,
     methods: Methods,
     attack: Callable[[Tensor, Tensor], Found] | None,
@@ -58,9 +57,10 @@ def compute_batch(
 ) -> Radii:
     """Compute the radii of one batch.
 
-    waiting : the samples still to come. tell : shows a line of progress. Beside what `know_nothing`
-    has there are `flips`, the nearest misclassified inputs found, NaN for none.
+    waiting : the samples still to come. Beside what `know_nothing` has there are `flips`, the
+    nearest misclassified inputs found, NaN for none.
     """
+    display = Progress(False, "")  # a part of the line of all batches
     rows = know_nothing(len(x))
     margins = score_margins(net, x, y).amin(1)
     correct = (margins > 0).cpu()
@@ -76,15 +76,16 @@ def compute_batch(
         rows["lower"] = certified.cpu().masked_fill(~correct, 0.0)
         rows["certified_by"][rows["lower"] > 0] = LIPSCHITZ
     if attack is not None and not wrong.all():
-        for name, found in zip(
-            ("upper", "flips", "found_by"), attack(x[~wrong], y[~wrong]), strict=True
-        ):
+        # Before a search it is no sample's end.
+        with display.part("attack", 0, 0 if search else len(x), len(x)):
+            attacked = attack(x[~wrong], y[~wrong])
+        for name, found in zip(("upper", "flips", "found_by"), attacked, strict=True):
             rows[name][~wrong] = found.cpu()
     for n in torch.nonzero(correct).flatten().tolist() if search else ():
         lower, upper = float(rows["lower"][n]), float(rows["upper"][n])
         if lower >= (1 - tol) * upper:
             continue
-        tell(f"sample {n + 1} of {len(x)}")
+        display.draw(n, len(x) - n, f"{n} done")
         assert search is not None
         with advise_on_memory(1):
             proved, nearer, flip = search.bracket(x[n : n + 1], y[n : n + 1], upper, waiting - n)
@@ -113,17 +114,13 @@ def run_batches(
             for number, (x, y) in enumerate(scored.batches(batch_size)):
                 if number not in own:
                     continue
-
-                def tell(more: str, number: int = number) -> None:
-                    line = f"batch {number + 1} of {total}"
-                    display.draw(number, total - number, f"{line}, {more}" if more else line)
-
-                tell("")
                 # The samples that are left to this process share what is left of its time.
                 starts = [later * batch_size for later in own if later >= number]
                 waiting = sum(min(batch_size, len(scored) - start) for start in starts)
-                with advise_on_memory(len(x)):
-                    radii = compute_radii(x, y, waiting, tell)
+                done, n = starts[0], len(scored)
+                shown = f"samples {done + 1} to {done + len(x)} of {n}"
+                with advise_on_memory(len(x)), display.part(shown, done, len(x), n):
+                    radii = compute_radii(x, y, waiting)
                 kept = max(0, _KEPT_NUMBERS // x[0].numel() - number * batch_size)
                 radii["flips"] = radii["flips"][:kept].clone()
                 found.append((number, radii))

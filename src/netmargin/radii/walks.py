@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..core.progress import Progress
 from ..nets.input_slopes import differentiate
 from ..nets.model import scores
 from .boundary import (
@@ -77,7 +78,10 @@ def walk_to_boundary(samples: Attacked, widest: float, chain: Chain | None) -> T
     starts = _STARTS_WITHOUT_REGIONS if regions is None else _STARTS
     # As many walks in all where there are fewer rivals: of two classes, a face detector's, 6 starts
     # ended up to 10% farther than 18.
-    for start in range(starts * _RIVALS // min(_RIVALS, rivals.shape[1])):
+    starts = starts * _RIVALS // min(_RIVALS, rivals.shape[1])
+    display, total = Progress(False, ""), starts + _HOPS  # a part of the line of all batches
+    for start in range(starts):
+        display.draw(start, total - start, f"walk {start + 1} of {total}")
         found, points = search.walk_to_rivals(rivals, reach, aside=start > 0)
         search.keep(points)
         if start == 0:
@@ -86,7 +90,8 @@ def walk_to_boundary(samples: Attacked, widest: float, chain: Chain | None) -> T
         # To first order the boundary may be several times too near, so that a walk ends before it.
         known = search.best[:, None]
         reach = torch.where(known.isfinite(), known, 2 * reach)
-    for _ in range(_HOPS):
+    for hop in range(starts, total):
+        display.draw(hop, total - hop, f"walk {hop + 1} of {total}")
         search.keep(search.hop())
     if regions is not None:
         return search.nearest
