@@ -1,7 +1,5 @@
 """Wrong labels: the closed form against refits, flips that must be found, calibration, bad input."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,6 @@ from netmargin.label_errors.calibration import (
     draw_flips,
     score_labels,
 )
-from netmargin.label_errors.epochs import sum_early_margins
 from netmargin.label_errors.evidence import find_wrong
 from netmargin.label_errors.images import shrink_images
 from netmargin.label_errors.leave_one_out import (
@@ -26,7 +23,6 @@ from netmargin.label_errors.leave_one_out import (
     squared_errors,
 )
 from netmargin.label_errors.patches import _respond, patch_features
-from netmargin.training import read_sample_margins
 from tests.words import words_of
 
 
@@ -357,142 +353,6 @@ def test_binary_labels_and_names():
     assert found.frame()["given"][0] == ("no" if found.given[found.order[0]] < 0 else "yes")
     with pytest.raises(nm.ArgumentError, match="class_names"):
         nm.label_errors((X, (signs + 1) * 3), class_names=["no", "yes"])
-
-
-def test_early_margins_end_before_labels_are_learned_by_heart():
-    right = np.linspace(-0.5, 1, 40)
-    margins = np.stack([np.where(np.arange(40) < 4 * e, right + 1, -1.0) for e in range(11)])
-    # 10% more samples are right after each epoch; of labels predicted to 50%, 75% are the limit.
-    sums, epochs = sum_early_margins(margins, 0.5)
-    assert epochs == 7
-    assert sums == pytest.approx(margins[1:8].sum(axis=0))
-
-
-@pytest.fixture
-def run(tmp_path):
-    """A short run that recorded its margins: its folder, data, history and net."""
-    X, y = nm.datasets.digits(limit=100)
-    torch.manual_seed(0)
-    net = nm.models.mlp([64, 16, 10])
-    folder = tmp_path / "run"
-    history = nm.train(
-        net,
-        (X, y),
-        until=nm.Epochs(3),
-        checkpoint_dir=folder,
-        checkpoint_seconds=0,
-        record_margins=True,
-        progress=False,
-    )
-    return folder, (X, y), history, net
-
-
-def test_recorded_margins_are_those_of_every_epoch(run):
-    folder, data, history, net = run
-    margins, _ = read_sample_margins(folder)
-    assert margins.shape == (4, 100)
-    last = nm.measure(net, data).q.numpy()
-    assert margins[-1] == pytest.approx(last, rel=1e-3, abs=1e-3 * np.abs(last).max())
-    assert margins.min(axis=1) == pytest.approx(history.column("q_min"), rel=1e-2)
-    # The resumed run goes on in the same file, as one that was never stopped.
-    nm.train(
-        net,
-        data,
-        until=nm.Epochs(5),
-        checkpoint_dir=folder,
-        record_margins=True,
-        progress=False,
-    )
-    again, _ = read_sample_margins(folder)
-    assert again.shape == (6, 100)
-    assert (again[:4] == margins).all()
-    found = nm.label_errors(data, run=folder)
-    assert "left out" in found.basis  # digits need no help
-
-
-def test_rows_beyond_the_checkpoint_are_cut_off(run):
-    folder, data, _, net = run
-    (path,) = folder.glob("sample_margins-*.npy")
-    before = path.read_bytes()
-    assert np.load(path).shape == (4, 100)
-    with open(path, "ab") as file:
-        file.write(b"a row that a killed run has begun")
-    assert read_sample_margins(folder)[0].shape == (4, 100)
-    nm.train(
-        net, data, until=nm.Epochs(3), checkpoint_dir=folder, record_margins=True, progress=False
-    )
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        *(b"", b"PK\x03\x04", pickle.dumps(np.ones((2, 3), object))),
-        *(np.ones(3, np.float32), np.ones((1, 3), np.float32), np.ones((2, 3), int)),
-        np.full((2, 3), None),
-    ],
-)
-def test_damaged_margins_are_refused(tmp_path, content):
-    path = tmp_path / "sample_margins-00.npy"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        np.save(path, content)
-    with pytest.raises(nm.CheckpointError, match="damaged or holds no margins"):
-        nm.label_errors(nm.datasets.digits(limit=20), run=tmp_path)
-
-
-def test_runs_without_margins_or_of_other_data_are_refused(run, tmp_path):
-    folder, (X, y), _, net = run
-    with pytest.raises(nm.CheckpointError, match="record_margins=True"):
-        nm.label_errors((X, y), run=tmp_path)
-    with pytest.raises(nm.DataError, match="other labels or in another order"):
-        nm.label_errors((X, (y + 1) % 10), run=folder)
-    with pytest.raises(nm.ArgumentError, match="checkpoint_dir"):
-        nm.train(net, (X, y), record_margins=True, progress=False)
-    with pytest.raises(nm.ArgumentError, match="pair"):
-        nm.train(
-            net,
-            [(X, y)],
-            checkpoint_dir=tmp_path / "other",
-            record_margins=True,
-            progress=False,
-        )
-
-
-def test_a_watch_records_margins_in_any_loop(tmp_path):
-    X, y = nm.datasets.digits(limit=60)
-    torch.manual_seed(0)
-    net = nm.models.mlp([64, 16, 10])
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
-    watch = nm.Watch(net, (X, y), folder=tmp_path, record_margins=True)
-    (file,) = tmp_path.glob("sample_margins-*.npy")
-
-    def train(watch, epochs):
-        margins = []
-        for _ in range(epochs):
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(net(X), y).backward()
-            optimizer.step()
-            watch.step()
-            margins.append(watch.report.q.numpy())
-        return margins
-
-    expected = [watch.report.q.numpy(), *train(watch, 2)]
-    saved = watch.state_dict()
-    train(watch, 1)
-    # A killed run has begun a row; the resumed one writes the third row anew, behind whole ones.
-    file.write_bytes(file.read_bytes() + b"half a row")
-    watch = nm.Watch(net, (X, y), folder=tmp_path, record_margins=True, state=saved)
-    file.write_bytes(file.read_bytes() + b"half a row of a full disk")
-    expected += train(watch, 2)
-    margins, _ = read_sample_margins(tmp_path)
-    assert margins == pytest.approx(np.array(expected), rel=1e-3, abs=1e-3)
-    assert nm.label_errors((X, y), run=tmp_path).n == 60
-    with pytest.raises(nm.ArgumentError, match="folder"):
-        nm.Watch(net, (X, y), record_margins=True)
-    with pytest.raises(nm.ArgumentError, match="pair"):
-        nm.Watch(net, [(X, y)], folder=tmp_path / "other", record_margins=True)
 
 
 @pytest.mark.slow

@@ -32,8 +32,8 @@ class LightningMarginMonitor(MarginCallback, _Callback):
     name : str, default "margins"
         What logged values begin with, as in "margins/normalized_margin". Two monitors need two.
     **watched
-        `heldout`, the validation data to watch beside them, `loss`, `batch_size`, `class_names`,
-        `record_margins` and `scores`, as for `Watch`.
+        `heldout`, the validation data to watch beside them, `loss`, `batch_size`, `class_names`
+        and `scores`, as for `Watch`.
 
     Attributes
     ----------

@@ -27,7 +27,6 @@ from ..training.history_file import HistoryFile
 from ..training.module_state import tensors_of
 from ..training.randomness import Randomness
 from ..training.run import analyse_and_warn
-from ..training.sample_margins import sample_margins
 
 HELDOUT = ("accuracy", "log10_mean_loss")
 """Numbers of held-out samples that rows have, after "heldout_"."""
@@ -60,10 +59,6 @@ class Watch:
         `netmargin page` reads both. Without one nothing is kept on disk.
     every : int, default 1
         Measure at every so many calls of `step`.
-    record_margins : bool, default False
-        Whether the margin of every watched sample is kept in the folder every time, for
-        `nm.label_errors(data, run=folder)`. The data must be a pair (X, y) then, and all the
-        training samples rather than some.
     state : dict or None, default None
         What `state_dict` gave when the run was saved, to go on from it: later rows of the folder
         are cut off, as the resumed run makes them again.
@@ -115,7 +110,6 @@ class Watch:
         every: int = 1,
         loss: Loss | str | nn.Module | None = None,
         batch_size: int = 200,
-        record_margins: bool = False,
         class_names: Sequence[str] | None = None,
         state: dict[str, Any] | None = None,
         scores: Choice | None = None,
@@ -141,8 +135,7 @@ class Watch:
             self._open()
             if self._validation is not None:
                 warn_of_seen(self._net, self._samples, self._validation)
-        margins = sample_margins(record_margins, self.folder, self._samples, "folder")
-        self._file = HistoryFile(self.folder, margins) if self.folder else None
+        self._file = HistoryFile(self.folder) if self.folder else None
         if self._file:
             self._file.begin(rows)
         if state is None:
@@ -239,7 +232,7 @@ class Watch:
         self.report, self._measured = report, self._digest()
         self.history.rows.append(row)
         if self._file:
-            self._file.append(row, report.q)
+            self._file.append(row)
         return row
 
     def _open(self) -> None:

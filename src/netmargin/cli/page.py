@@ -102,7 +102,6 @@ def _write(
     from ..label_errors import label_errors
     from ..page.collecting import Options
     from ..page.making import write_page
-    from ..training import has_sample_margins
 
     model = next(iter(subject.values()))
     records: list[Any] = [*options.record, *([] if run is None else [str(run.path)])]
@@ -110,9 +109,8 @@ def _write(
         records.append(_find_radii(model, heldout or data, options.radii))
     if options.certificate:
         records.append(_certify(model, data))
-    if options.labels:  # margins of single samples count in where the run has them
-        margins = run.path if run and has_sample_margins(run.path) else None
-        records.append(label_errors(data, run=margins))
+    if options.labels:
+        records.append(label_errors(data))
     call = shlex.join(("netmargin", *options.words))
     made_by = Options(class_names, call=call, progress=sys.stderr.isatty())
     return write_page(subject, data, heldout, out=options.out, records=records, options=made_by)

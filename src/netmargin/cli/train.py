@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     epochs = "stop after N accepted epochs (default: 100 if no other rule is given)"
     rate = "plain SGD with this rate instead of the loss-based rule"
     out = "folder of the run (default: runs/NAME); a run that it holds is continued"
-    margins = "also keep every sample's margin after every epoch, for the search of wrong labels"
     inputs.add_options(
         parser,
         ("--until-log10-loss X", float, until),
@@ -35,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--batch-size", inputs.positive(int), "default: that of the recipe, or 100"),
         ("--seed", inputs.natural, "of initial weights and shuffling", 0),
         ("--out", inputs.folder, out),
-        ("--record-margins", bool, margins),
         ("--quiet", bool, "no progress line"),
     )
     inputs.add_json(parser)
@@ -70,7 +68,6 @@ def run(options: argparse.Namespace) -> None:
         batch_size=options.batch_size or (recipe.batch_size if recipe else 100),
         seed=options.seed,
         checkpoint_dir=folder,
-        record_margins=options.record_margins,
         progress=not options.quiet,
     )
     report = measure(model, data, loss=loss)

@@ -1,14 +1,13 @@
 """The search for wrong labels: what all other samples say about each."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from ..core.arguments import check_path, check_seed
+from ..core.arguments import check_seed
 from ..errors import DataError
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
@@ -18,9 +17,7 @@ from ..nets.labels import ClassNames, Labels
 from ..nets.model import count_outputs, device_and_dtype, in_mode
 from ..nets.named_inputs import NamedInputs
 from ..nets.row_order import name_rows
-from ..training import fingerprint, read_sample_margins
 from .calibration import bound_share_wrong, draw_flips, score_labels
-from .epochs import add_early_margins
 from .evidence import find_wrong
 from .groups import find_repeated, number_equal_rows
 from .predicting import predict_left_out
@@ -32,7 +29,6 @@ def label_errors(
     data: Data,
     *,
     model: nn.Module | None = None,
-    run: str | Path | None = None,
     class_names: Sequence[str] | None = None,
     groups: Any = None,
     seed: int = 0,
@@ -59,9 +55,6 @@ def label_errors(
     model : nn.Module or None, default None
         A net with convolutions before a dense layer, trained or not; its features count as one more
         representation. The labels must then be those of the net.
-    run : str, Path or None, default None
-        Folder of a run of `nm.train(..., record_margins=True)` on the same data. Its margins of the
-        first epochs are added where the kernel alone predicts fewer than two thirds of the labels.
     class_names : sequence of str or None, default None
         Names of the classes in the order of the labels, for tables.
     groups : sequence of n int or str, False or None, default None
@@ -86,8 +79,6 @@ def label_errors(
         net, samples in another order at each pass.
     ModelError
         The model has no dense layer behind a convolution, or cannot be used, as in `measure`.
-    CheckpointError
-        The run folder holds no margins of single samples, or those of other data.
     ArgumentError
         Another argument cannot be used, such as groups of another number of samples.
 
@@ -101,7 +92,7 @@ def label_errors(
     (7, 9, 8)
 
     Source: beyond the papers; leave-one-out formula of Rasmussen and Williams 2006, Section 5.4.2;
-    patches of Coates and Ng 2011; margins over epochs of Pleiss et al. 2020.
+    patches of Coates and Ng 2011.
     """
     seed = check_seed(seed)
     samples = as_arrays(data)
@@ -117,16 +108,6 @@ def label_errors(
             " counts give X.float(); for tokens the embeddings of a pretrained net."
         )
     names = ClassNames(class_names)
-    folder = check_path("run", run, optional=True)
-    # The file comes first: minutes of work would be lost to a wrong path.
-    margins = None
-    if folder is not None:
-        margins, digest = read_sample_margins(folder)
-        if digest != fingerprint(samples):
-            raise DataError(
-                f"{folder} holds the margins of {margins.shape[1]} other samples, or of these with"
-                " other labels or in another order. Pass the data that the run was trained on."
-            )
     values, classes = _read_classes(samples, model)
     # A class without samples has a name all the same.
     names.require_number(max(len(names.names or ()), int(values.max()) + 1))
@@ -135,10 +116,6 @@ def label_errors(
     table = score_labels(predictions)
     rows = np.arange(len(classes))
     given = table[rows, classes]
-    ranking = given
-    if margins is not None:
-        ranking, said = add_early_margins(given, margins, float((given > 0).mean()))
-        basis += said
     conflicts = (some for some in find_repeated(equal) if np.ptp(classes[some]))
     units = together.units
     rng = np.random.default_rng(seed)
@@ -152,7 +129,7 @@ def label_errors(
     return LabelErrors(
         given=torch.from_numpy(values[classes]),
         suggested=torch.from_numpy(values[predictions.argmax(axis=1)]),
-        scores=torch.from_numpy(ranking),
+        scores=torch.from_numpy(given),
         wrong=torch.from_numpy(wrong),
         share=share,
         at_most=min(1.0, max(share, at_most)),

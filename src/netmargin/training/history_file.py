@@ -1,23 +1,20 @@
-"""The history of a run on disk, row by row, and the margins of its samples where they are kept."""
+"""The history of a run on disk, row by row."""
 
 import os
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from ..core.files import explain_unwritable, make_folder, write_atomically
 from ..errors import CheckpointError
 from .checkpoint import HISTORY
 from .history import History, json_line
-from .sample_margins import SampleMargins
 
 
 class HistoryFile:
     """The history.jsonl of a folder; call `begin` first."""
 
-    def __init__(self, folder: Path, margins: SampleMargins | None) -> None:
-        self.path, self._margins = folder / HISTORY, margins
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / HISTORY
         self._written, self._end, self._waiting = b"", 0, b""
 
     def begin(self, rows: list[dict[str, Any]]) -> None:
@@ -36,8 +33,6 @@ class HistoryFile:
             )
         write_atomically(self.path, content)
         self._written, self._end, self._waiting = content, len(content), b""
-        if self._margins:
-            self._margins.begin(len(rows))
 
     def read(self, rows: int) -> list[dict[str, Any]]:
         """The first rows of the file. Raises CheckpointError where it has fewer."""
@@ -48,11 +43,9 @@ class HistoryFile:
             )
         return found[:rows]
 
-    def append(self, row: dict[str, Any], q: Tensor) -> None:
-        """Add a row and the margins of all samples, after what could not be written before."""
+    def append(self, row: dict[str, Any]) -> None:
+        """Add a row, after what could not be written before."""
         self._waiting += json_line(row).encode()
-        if self._margins:
-            self._margins.append(q)
         with explain_unwritable(self.path), open(self.path, "r+b") as file:
             file.seek(self._end - len(self._written))
             found, end, _ = file.read().rpartition(b"\n")

@@ -32,7 +32,6 @@ from .learning_rate import LearningRate, as_learning_rate
 from .progress import describe_row, show_row
 from .run import Run
 from .run_files import RunFiles, describe_loss, describe_settings
-from .sample_margins import sample_margins
 from .stopping import Epochs, StoppingRule, as_stopping_rules, fewest, first_reason
 
 _COVERED = (
@@ -56,7 +55,6 @@ def train(
     checkpoint_dir: str | Path | None = None,
     checkpoint_seconds: float = 5.0,
     resume: str = "auto",
-    record_margins: bool = False,
     progress: bool = True,
     loss: Loss | str | nn.Module | None = None,
     scores: Choice | None = None,
@@ -98,9 +96,6 @@ def train(
         Least time between two checkpoints, in seconds; a killed run repeats at most that.
     resume : {"auto", "never"}, default "auto"
         Whether to go on with the run that the folder holds, or to refuse to touch it.
-    record_margins : bool, default False
-        Whether the margin of every sample after every epoch is kept in the folder, 4 bytes each,
-        for `nm.label_errors(data, run=folder)`. Takes a `checkpoint_dir`, and a pair.
     progress : bool, default True
         Whether to show loss, margin and time left as they come.
     loss, scores : optional
@@ -162,7 +157,6 @@ def train(
             "Training reads the data once per epoch, and a generator can be read only once. Pass"
             " (X, y) or a DataLoader."
         )
-    margins = sample_margins(record_margins, folder, data, "checkpoint_dir")
     files = None
     if folder:
         settings = describe_settings(
@@ -174,7 +168,7 @@ def train(
             shuffle=shuffle,
             seed=seed,
         )
-        files = RunFiles(folder, settings, checkpoint_seconds, margins)
+        files = RunFiles(folder, settings, checkpoint_seconds)
     lock = files.locked() if files else nullcontext()
     # The lock comes first, so that a second process changes nothing before it is refused.
     with (

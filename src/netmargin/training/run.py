@@ -257,7 +257,7 @@ class Run:
         # On disk first: a checkpoint must not refer to a row that a crash could still lose. An
         # interruption in between finds `kept` as it was, and `rewind` cuts the rest.
         if self.files:
-            self.files.history.append(self.history.rows[-1], q)
+            self.files.history.append(self.history.rows[-1])
         self.kept = self._copy_state()
         if self.whole:
             self.whole.accept()

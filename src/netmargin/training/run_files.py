@@ -14,10 +14,11 @@ from ..core.files import make_folder
 from ..errors import CheckpointError
 from ..losses import Loss
 from ..losses.accepted_losses import TESTED_CLASSES
+from ..nets.arrays import Arrays
+from ..nets.shared import digest_of
 from . import checkpoint
 from .history_file import HistoryFile
 from .module_state import is_extra_state
-from .sample_margins import SampleMargins, fingerprint
 
 _TOLD_BY = (-3.0, -0.7, 0.4, 1.0, 2.5, 9.0, 40.0, 1000.0)
 """Margins by which losses are told apart: of both signs, and small, moderate and large."""
@@ -26,16 +27,10 @@ _TOLD_BY = (-3.0, -0.7, 0.4, 1.0, 2.5, 9.0, 40.0, 1000.0)
 class RunFiles:
     """The files of a run: every row goes to `history`; checkpoint.pt is replaced now and then."""
 
-    def __init__(
-        self,
-        folder: Path,
-        settings: dict[str, Any],
-        every_seconds: float,
-        margins: SampleMargins | None,
-    ) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], every_seconds: float) -> None:
         self.folder = folder
         self.checkpoint = self.folder / checkpoint.CHECKPOINT
-        self.history = HistoryFile(self.folder, margins)
+        self.history = HistoryFile(self.folder)
         self._settings, self._every_seconds = settings, every_seconds
         self._saved_at = time.monotonic()
 
@@ -95,6 +90,13 @@ def describe_settings(model: nn.Module, data: Any, **settings: Any) -> dict[str,
         if isinstance(p, torch.Tensor) and not is_extra_state(name)
     }
     return {"model": shapes, "data": fingerprint(data), **settings}
+
+
+def fingerprint(data: Any) -> str:
+    """A short digest of a data set in memory; iterables of batches are not read."""
+    if not isinstance(data, Arrays):
+        return type(data).__name__
+    return digest_of(data.X, data.y, size=8).hex()
 
 
 def describe_loss(loss: Loss) -> str:
