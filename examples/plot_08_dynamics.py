@@ -29,7 +29,7 @@ runs = nm.twolayer.train_both_layers(
     seeds=range(3),
     scale=10.0,
     paired=True,
-    rate=lambda t: 0.002 + 0 * t,
+    rate=0.002,
     snapshots=snapshots,
 )
 print(runs)

@@ -188,7 +188,7 @@ def test_runs_of_different_size_in_different_groups():
 def test_diverging_runs_go_back_and_others_do_not_notice():
     """A step of 30 throws run 1 far away; it goes on with smaller ones. Run 0 keeps its steps."""
     X, y = 3 * np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)
-    rates = [lambda t: np.full(len(t), 0.02), lambda t: np.full(len(t), 30.0)]
+    rates = [0.02, lambda t: np.full(len(t), 30.0)]
     with pytest.warns(UserWarning, match="run 1 diverged between steps 0 and"):
         runs = train_both_layers(
             X, y, width=30, steps=200, rate=rates, dtype=torch.float64, progress=False
@@ -226,9 +226,7 @@ def test_steps_that_throw_all_neurons_off_a_sample_are_warned_of(power):
     options = {"width": 100, "power": power, "loss": "logistic", "progress": False}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        runs = train_both_layers(
-            *(X, np.sign(X.prod(1))), steps=200, rate=lambda t: np.full(len(t), 8.0), **options
-        )
+        runs = train_both_layers(*(X, np.sign(X.prod(1))), steps=200, rate=8.0, **options)
     w = runs.snapshots[-1].positions(0)
     lost = (np.hstack([X, np.ones((40, 1))]) @ w[:, :-1].T <= 0).all(1).sum()
     said = str(warned[-1].message)
@@ -240,9 +238,7 @@ def test_steps_that_throw_all_neurons_off_a_sample_are_warned_of(power):
     assert rate == pytest.approx({1: 1 / longest, 2: 1 / (2 * longest**2)}[power], rel=0.05)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "run 0 ends")
-        train_both_layers(
-            *(X, np.sign(X.prod(1))), steps=200, rate=lambda t: np.full(len(t), rate), **options
-        )
+        train_both_layers(*(X, np.sign(X.prod(1))), steps=200, rate=rate, **options)
 
 
 @pytest.mark.slow
@@ -374,8 +370,10 @@ def test_bad_input():
         train_both_layers(
             *data, width=3, steps=3, resample=lambda t: ([[1.0]], [1]), progress=False
         )
-    with pytest.raises(ValueError, match="rate must be a function"):
-        train_both_layers(*data, width=3, steps=3, rate=0.1, progress=False)
+    with pytest.raises(ValueError, match="rate must be a number, or a function"):
+        train_both_layers(*data, width=3, steps=3, rate="0.1", progress=False)
+    with pytest.raises(ValueError, match="positive, finite"):
+        train_both_layers(*data, width=3, steps=3, rate=0.0, progress=False)
     assert train_both_layers(*data, width=np.array(3), steps=3, progress=False).margins.shape == (
         4,
         1,

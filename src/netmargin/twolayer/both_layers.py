@@ -19,6 +19,7 @@ from ..nets.threads import fitting_threads
 from ..result import Status
 from ..training.progress import show_row
 from .options import (
+    Rate,
     check_resample,
     count_runs,
     draw_neurons,
@@ -29,8 +30,6 @@ from .run import Run
 from .run_group import group_runs
 from .smooth_margin import margin_loss
 from .two_layer_runs import TwoLayerRuns, take_snapshot
-
-Rate = Callable[[np.ndarray], np.ndarray]
 
 
 def train_both_layers(
@@ -77,8 +76,8 @@ def train_both_layers(
         The number m of neurons, even where `paired`.
     steps : int
         Iterations, each with all samples.
-    rate : callable or sequence of callable, optional
-        eta as a function of the array of times t; 0.5 / sqrt(t + 1) by default.
+    rate : float, callable, or sequence of them, optional
+        eta > 0, or a function of the array of times t; 0.5 / sqrt(t + 1) by default.
     loss : Loss or str, optional
         A loss with an exponential tail, `Exponential()` by default; one of your own too.
     power : {1, 2}, default 1
@@ -142,7 +141,7 @@ def train_both_layers(
     data = binary_data(X, y, bias=bias)
     settings = zip(
         widths,
-        one_per_run(rate or (lambda t: 0.5 / np.sqrt(t + 1)), count),
+        one_per_run((lambda t: 0.5 / np.sqrt(t + 1)) if rate is None else rate, count),
         [check_seed(seed) for seed in one_per_run(seeds, count)],
         strict=True,
     )

@@ -1,6 +1,7 @@
 """What the arguments of training mean: how many runs there are, their neurons and steps."""
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -27,12 +28,17 @@ def one_per_run(value: Any, count: int) -> list[Any]:
     return entries * count if len(entries) == 1 else entries
 
 
-def step_sizes(steps: int, rate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+Rate = Callable[[np.ndarray], np.ndarray] | float
+"""A step size, or a function that gives them for an array of times."""
+
+
+def step_sizes(steps: int, rate: Rate) -> np.ndarray:
     """The step sizes, positive and finite, that `rate` gives for t = 0 .. steps - 1, (steps,)."""
     steps = check_count("steps", steps)
-    if not callable(rate):
-        raise ArgumentError(f"rate must be a function of the array of times; got {rate!r}")
-    found = np.asarray(rate(np.arange(steps)), dtype=np.float64)
+    given: Any = rate
+    if not callable(given) and not isinstance(given, Real):
+        raise ArgumentError(f"rate must be a number, or a function of the times; got {rate!r}")
+    found = np.asarray(rate(np.arange(steps)) if callable(rate) else rate, dtype=np.float64)
     if found.shape not in ((), (steps,)) or not (np.isfinite(found) & (found > 0)).all():
         raise ArgumentError(
             "rate must give positive, finite step sizes, one number or an array for all steps"
