@@ -19,6 +19,10 @@ from ..ledger.trial import Finding, Trial
 from ._instances import PAPER, Intervals
 from ._projected_flow import projected_flow
 
+_STEPS = (4000, 16_000)
+"""Steps towards the limit: most draws are within 5% after the first number, which takes half a
+second; all but a few are after the second."""
+
 
 @claim(
     "chizat-bach/f1-limit",
@@ -27,10 +31,11 @@ from ._projected_flow import projected_flow
     source=f"{PAPER}, Theorem 3 and Corollary 4 (squared ReLU), Theorem 5 (ReLU)",
     hypotheses=(
         "exponential loss (odd trials on samples: logistic), balanced start that covers the"
-        " sphere: 256 neurons; 4,000 steps of 0.5 / sqrt(t + 1) (half for squared ReLU); 24"
-        " points in 2 or 3 dimensions, gamma_1 certified; in every third trial intervals on the"
-        " line, uniform density, 128 fresh samples a step, gamma_1 by the ends of the intervals"
-        " and attained on all of them, and 64 fixed samples beside it: a trend"
+        " sphere: 256 neurons; 4,000 steps of 0.5 / sqrt(t + 1) (half for squared ReLU), 16,000"
+        " where these do not come within 5% or do not converge; 24 points in 2 or 3 dimensions,"
+        " gamma_1 certified; in every third trial intervals on the line, uniform density, 128 fresh"
+        " samples a step, gamma_1 by the ends of the intervals and attained on all of them, and 64"
+        " fixed samples beside it: a trend"
     ),
     tolerance=1e-6,
     because=(
@@ -43,11 +48,11 @@ from ._projected_flow import projected_flow
 )
 def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     random, kind = trial.random, ("squared ReLU", "ReLU", "a population")[trial.number % 3]
-    steps, d = 4000, 2 + trial.number // 3 % 2
-    options: dict[str, Any] = {"width": width, "steps": steps, "seeds": (trial.number,)}
+    d = 2 + trial.number // 3 % 2
+    options: dict[str, Any] = {"width": width, "seeds": (trial.number,)}
     if trial.number % 2 and kind != "a population":
         options["loss"] = "logistic"
-    options |= {"records": 4, "snapshots": [steps // 2], "progress": False}
+    options |= {"records": 4, "progress": False}
     population = Intervals.drawn(random, d)
     X, y = draw_blobs(random, 24)
     X = np.hstack([X, random.uniform(-0.5, 0.5, (24, d - 2))])
@@ -57,29 +62,35 @@ def f1_limit(trial: Trial, *, width: int = 256, factor: float = 1.0) -> Finding:
     if kind == "a population":
         X, y = population.draw(64, [trial.number])
     exact = f1_max_margin(X, y, power=options.get("power", 1))
-    optimum, criteria, found = factor * exact.upper_bound, [], []
-    runs = [train_both_layers(X, y, **options)]
-    shares = [runs[0].margins[:, 0] / optimum]
+    tasks: list[tuple[Any, ...]] = [(X, y, None, exact)]
+    proved = []
     if kind == "a population":
         X = population.corners
         exact = f1_max_margin(X, population.label(X))
-        optimum = factor * exact.upper_bound
-        criteria.append(1 - population.margin(exact) / exact.upper_bound - 1e-5)
+        proved = [1 - population.margin(exact) / exact.upper_bound - 1e-5]
         draw = lambda t: population.draw(128, [trial.number, t])  # noqa: E731
-        runs.append(train_both_layers(X, population.label(X), resample=draw, **options))
-        nets = [snapshot.measures[0] for snapshot in runs[1].snapshots]
-        shares.append(np.array([population.margin(net) for net in nets]) / optimum)
-    # Of fresh samples the weights jump, and so does their mean: there the classifier is asked.
-    weights = np.abs(np.subtract(*(s.duals[0] for s in runs[0].snapshots))).sum()
-    for run, share in zip(runs, shares, strict=True):
-        values = [snapshot.measures[0].decision_function(X) for snapshot in run.snapshots]
-        moved = np.abs(np.subtract(*values)).max() / optimum
-        seen = moved < 0.1 and (weights < 0.1 or run is not runs[0])
-        criteria += [share.max() - 1, 0.95 - share[-1] if seen else 0.0]
-        found.append(f"{share[-1]:.4f} gamma_1" + ("" if seen else " (has not converged)"))
+        tasks.append((X, population.label(X), draw, exact))
+    for steps in _STEPS:
+        options |= {"steps": steps, "snapshots": [steps // 2]}
+        criteria, found, near = proved.copy(), [], True
+        for at, labels, fresh, best in tasks:
+            run = train_both_layers(at, labels, resample=fresh, **options)
+            optimum = factor * best.upper_bound
+            nets = [snapshot.measures[0] for snapshot in run.snapshots]
+            margins = [population.margin(net) for net in nets] if fresh else run.margins[:, 0]
+            share = np.array(margins) / optimum
+            moved = np.abs(np.subtract(*(net.decision_function(X) for net in nets))).max() / optimum
+            # Of fresh samples the weights jump, and so does their mean: there they are not asked.
+            weights = np.abs(np.subtract(*(s.duals[0] for s in run.snapshots))).sum()
+            seen = moved < 0.1 and (fresh is not None or weights < 0.1)
+            criteria += [share.max() - 1, 0.95 - share[-1] if seen else 0.0]
+            near &= seen and share[-1] >= 0.95
+            found.append(f"{share[-1]:.4f} gamma_1" + ("" if seen else " (has not converged)"))
+        if near:
+            break
     if not seen and max(criteria) <= 0:
         criteria = []  # What has not converged is no instance of what it tends to.
-    shown = f"{kind}: margin {', '.join(found)} at the end"
+    shown = f"{kind}: margin {', '.join(found)} after {steps:,} steps"
     return Finding.of_one(criteria, f"{kind}, {len(X)} points in {X.shape[1]} dimensions", shown)
 
 

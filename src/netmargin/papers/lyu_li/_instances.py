@@ -19,7 +19,7 @@ from ...flow.theory_rate import SmoothnessBounds
 from ...losses import Exponential, Logistic, Loss
 from ...margins import score_gaps, soft_margins as soft_margins_of
 from ...models import mlp
-from ...training.stopping import LogLossBelow
+from ...training.stopping import LogLossBelow, StoppingRule
 from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
 from ..ledger.trial import Trial
 
@@ -77,9 +77,16 @@ def examine_points(
     return points, found, f"{loss.name} loss, {points.setting()}"
 
 
-def run_flow(start: "Start", depth: float, loss: Loss = EXPONENTIAL, **options: Any) -> Trajectory:
-    """Run the gradient flow of a loss down to a log10-loss."""
-    until = LogLossBelow(depth)
+def run_flow(
+    start: "Start",
+    depth: float,
+    loss: Loss = EXPONENTIAL,
+    *,
+    rules: Sequence[StoppingRule] = (),
+    **options: Any,
+) -> Trajectory:
+    """Run the gradient flow of a loss down to a log10-loss, or until a rule ends it before."""
+    until = [*rules, LogLossBelow(depth)]
     return gradient_flow(start.net, start.data, until=until, loss=loss, progress=False, **options)
 
 

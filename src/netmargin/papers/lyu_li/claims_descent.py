@@ -334,11 +334,12 @@ def _name(run: Descent) -> str:
 
 @claim(
     "lyu-li/gd-limit",
-    "gradient descent ends in the direction of a KKT point, which solves the support vector machine"
-    " of its tangent kernel: epsilon tends to 0, beta and the cosine to 1; |theta^(t + 1) -"
-    " theta^(t)| <= (B_1 rho(t + 1) / (L gamma~ rho) + 1) log(rho(t + 1) / rho); the sum of"
-    " (beta^-2 - 1) log(rho(t + 1) / rho) from t_1 to t_2 is at most (1/L) log(gamma^_2 /"
-    " gamma^_1); and within log rho in (r, r + Delta) it passes an (epsilon, delta)-KKT point",
+    "every limit point of the direction of gradient descent is that of a KKT point, which solves"
+    " the support vector machine of its tangent kernel: epsilon tends to 0, beta and the cosine to"
+    " 1; |theta^(t + 1) - theta^(t)| <= (B_1 rho(t + 1) / (L gamma~ rho) + 1) log(rho(t + 1) /"
+    " rho); the sum of (beta^-2 - 1) log(rho(t + 1) / rho) from t_1 to t_2 is at most (1/L)"
+    " log(gamma^_2 / gamma^_1); and within log rho in (r, r + Delta) it passes an (epsilon,"
+    " delta)-KKT point",
     source=(
         f"{PAPER}, Theorems 4.4, E.3 and E.4 (r, Delta, C_0, C_1, C_2 as in kkt-finite-time with"
         " gamma^ for gamma~), Lemma E.10, (22) and Corollary 4.5"

@@ -11,6 +11,7 @@ from torch import Tensor
 from ...kkt import certify, tangent_svm
 from ...losses import CrossEntropy, Exponential, Logistic, Loss
 from ...solvers import f1_max_margin
+from ...training.stopping import StoppingRule
 from ..ledger.claim import claim
 from ..ledger.draws import draw_directions
 from ..ledger.trial import Finding, Trial
@@ -40,8 +41,16 @@ _LATE_FLOWS: tuple[tuple[dict[str, Any], Loss, dict[str, Any]], ...] = (
 """Nets with their losses, and how they are certified: ReLU nets end on kinks."""
 
 
+class _Aligned(StoppingRule):
+    """Stop once 1 - beta is below 0.025 where log10-loss is below -300."""
+
+    def reached(self, rows: list[dict[str, Any]]) -> str | None:
+        deep = rows[-1]["log10_mean_loss"] < -300
+        return "1 - beta fell below 0.025" if deep and rows[-1]["alignment"] > 0.975 else None
+
+
 class LateFlow(NamedTuple):
-    """A flow from near a KKT point, seen at log10-loss -3 and -299."""
+    """A flow from near a KKT point, seen at log10-loss -3 and at its end."""
 
     start: Start
     weights: list[dict[str, Tensor]]
@@ -60,25 +69,27 @@ def _flow_late(trial: Trial, rates: float) -> LateFlow:
     start.move_near_optimum(trial, 0.3, loss)
     scaled = lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)}  # noqa: E731
     metric = scaled if rates != 1 else None
-    flow = run_flow(start, -300, loss, rtol=1e-5, levels=(-3, -299), metric=metric)
-    betas = [
-        next(row["alignment"] for row in flow.rows if row["log10_mean_loss"] < level)
-        for level in flow.states
-    ]
+    # 1 - beta falls like a power of log 1/Loss: not all starts are near at the same loss.
+    rules = [_Aligned()]
+    flow = run_flow(start, -1000, loss, rules=rules, rtol=1e-5, levels=[-3], metric=metric)
+    early, late = next(row for row in flow.rows if row["log10_mean_loss"] < -3), flow.rows[-1]
     slow = 0.4 if loss.name == "exponential-cubic" else 1.0
-    where = f"{loss.name} loss, net with {shape}, 6 points, flow to log10-loss -300"
-    return LateFlow(start, list(flow.states.values()), betas, loss, options, slow, where)
+    depth = f"flow to log10-loss {late['log10_mean_loss']:.0f}"
+    where = f"{loss.name} loss, net with {shape}, 6 points, {depth}"
+    weights, betas = [flow.states[-3], flow.final], [row["alignment"] for row in (early, late)]
+    return LateFlow(start, weights, betas, loss, options, slow, where)
 
 
 @claim(
     "lyu-li/kkt-limit",
-    "gradient flow ends in the direction of a KKT point: epsilon tends to 0 and beta to 1",
+    "every limit point of the direction of gradient flow is that of a KKT point: epsilon tends to 0"
+    " and beta to 1",
     source=f"{PAPER}, Theorems 4.4 and A.8, for classes and layers Appendices F and G",
     hypotheses=(
         "squared ReLUs and ReLUs of two and three layers, these with gradients within a radius of"
         " 1e-3; exponential, logistic, e^{-q^3}, cross-entropy of three classes with layer norms;"
         " from 30% noise on a margin ascent, since epsilon falls like a small power of log 1/Loss;"
-        " a trend from log10-loss -3 to -300"
+        " a trend from log10-loss -3 to -300, or where 1 - beta is above 0.025 to -1000"
     ),
     tolerance=0.0,
     because=(
@@ -234,14 +245,14 @@ def angle_integral(trial: Trial, *, factor: float = 1.0) -> Finding:
 
 @claim(
     "lyu-li/ntk-svm",
-    "at a KKT point, so at the end, theta / L solves the support vector machine of the net's own"
+    "at a KKT point, so in the limit, theta / L solves the support vector machine of the net's own"
     " tangent kernel, for some Clarke gradients where it is on kinks: its margin is L / ||theta~||,"
     " and the cosine is 1",
     source=f"{PAPER}, Corollary 4.5 and Lemma C.13",
     hypotheses=(
         "optimal two-layer ReLU nets of convex programs on 4 to 6 points, where epsilon and delta"
         " are certified to 1e-5 with gradients within a radius of 1e-5; the flows of kkt-limit, a"
-        " trend from log10-loss -3 to -300"
+        " trend from log10-loss -3 to their ends"
     ),
     tolerance=0.0,
     because=(
