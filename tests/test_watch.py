@@ -439,4 +439,24 @@ def test_a_watch_prints_held_out_samples_and_the_epoch_to_go_back_to():
     again = " ".join(nm.History(rows).summary().split())
     assert "right at epoch 1, 80.0%: a checkpoint from there may serve better" in again
     assert "right of these (measured)" in said
-    assert "normalized margin" not in said  # some samples are wrong
+    # Some samples are wrong.
+    assert "normalized margin" not in said
+    assert "in the net's scores" not in said  # nothing says by how much
+    history = nm.History([row | {"q_min": row["epoch"] - 3.5} for row in rows])
+    said = " ".join(history.summary().split())
+    assert (
+        "10.00% of the samples are wrong at the end, the worst by 1.5 in the net's scores" in said
+    )
+    assert "Normalized margins are shown once all are right." in said
+    assert "smallest margin (measured)" in said
+    assert " -3.5 " in said
+    assert "q_min=-1.5" in repr(history)
+    assert "normalized_margin" not in repr(history)
+    history.rows[-1]["normalized_margin"] = None  # as of nets that have none
+    assert "Normalized" not in history.summary()
+    history.rows[-1] |= {"accuracy": 1, "q_min": 0.5, "normalized_margin": 0.25}
+    said = " ".join(history.summary().split())
+    assert "normalized margin (measured)" in said
+    assert "wrong at the end" not in said
+    assert "smallest margin" not in said
+    assert "normalized_margin=0.25" in repr(history)

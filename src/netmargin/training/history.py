@@ -17,6 +17,7 @@ _COLUMNS = {
     "accuracy": "right",
     "heldout_log10_mean_loss": "of held-out samples",
     "heldout_accuracy": "right of these",
+    "q_min": "smallest margin",
     "normalized_margin": "normalized margin",
 }
 
@@ -56,7 +57,8 @@ class History(Record):
         if self.rows:
             last = self._describe_end()
             keys = ("log10_mean_loss", "normalized_margin", "accuracy", "q_min")
-            shown += [f"{key}={last[key]:.6g}" for key in keys if last.get(key) is not None]
+            values = ((key, _shown(last, key)) for key in keys)
+            shown += [f"{key}={value:.6g}" for key, value in values if value is not None]
         return (
             f"<{type(self).__name__} {' '.join(shown)}"
             f" {short_repr(self, 'message' if self.message else 'status').split(' ', 1)[1]}"
@@ -67,8 +69,8 @@ class History(Record):
         first, last = self.rows[0] if self.rows else {}, len(self.rows) - 1
         chosen = sorted({round(last * k / (_SHOWN - 1)) for k in range(_SHOWN)}) if first else []
         columns = {key: name for key, name in _COLUMNS.items() if key in first}
-        if self.rows and self.rows[-1].get("accuracy", 1) < 1:
-            columns.pop("normalized_margin", None)  # the margin is that of a wrong sample
+        wrong = _is_wrong(self.rows[-1]) if self.rows else False
+        columns.pop("normalized_margin" if wrong else "q_min", None)
         if "temperature" in first:  # an ascent, whose rows have a norm of its own
             del columns["log10_mean_loss"]
         over, head = self._over
@@ -82,8 +84,21 @@ class History(Record):
         ]
         heads: list[Cell] = [head] * bool(rows)
         heads += [(name, Certainty.MEASURED) for name in columns.values()]
-        notes = filter(None, [self.message or str(self.status), describe_heldout(self.rows)])
-        return Table(self._title, rows, heads, list(notes))
+        notes = [self.message or str(self.status), self._describe_wrong()]
+        notes.append(describe_heldout(self.rows))
+        return Table(self._title, rows, heads, list(filter(None, notes)))
+
+    def _describe_wrong(self) -> str:
+        """How many samples are wrong at the end and by how much; "" where none is."""
+        last = self.rows[-1] if self.rows else {}
+        if not _is_wrong(last) or "q_min" not in last:
+            return ""
+        has_norm = last.get("normalized_margin") is not None
+        later = " Normalized margins are shown once all are right." * has_norm
+        return (
+            f"{1 - last['accuracy']:.2%} of the samples are wrong at the end, the worst by"
+            f" {number(-last['q_min'])} in the net's scores.{later}"
+        )
 
     def _describe_end(self) -> dict[str, Any]:
         """Numbers of the net at the end of the run."""
@@ -127,8 +142,12 @@ class History(Record):
 
 def _shown(row: dict[str, Any], key: str) -> Any:
     """A number of a row; no normalized margin where a sample is wrong, whose it would be."""
-    wrong = key == "normalized_margin" and row.get("accuracy", 1) < 1
-    return None if wrong else row.get(key)
+    return None if key == "normalized_margin" and _is_wrong(row) else row.get(key)
+
+
+def _is_wrong(row: dict[str, Any]) -> bool:
+    """Whether some sample is wrong, where the row says it."""
+    return bool(row.get("accuracy", 1) < 1)
 
 
 def describe_heldout(rows: list[dict[str, Any]]) -> str:

@@ -15,7 +15,7 @@ def show_row(
 
 def describe_row(row: dict[str, Any]) -> str:
     """One line about a row."""
-    margin = row["normalized_margin"]
+    margin = row["normalized_margin"] if row["accuracy"] == 1 else None
     shown = f"  margin {margin:.4g}" if margin is not None else f"  q_min {row['q_min']:.4g}"
     return (
         f"epoch {row['epoch']}  log10-loss {row['log10_mean_loss']:.3f}  correct"
