@@ -79,6 +79,7 @@ class Run(Record):
             "epoch": t,
             "log10_mean_loss": -self.objective / math.log(10),
             "accuracy": float((self.q > 0).mean()),
+            "q_min": float(self.q.min()),
             "normalized_margin": self.margin,
         }
 
