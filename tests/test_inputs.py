@@ -659,6 +659,7 @@ def test_inputs_by_name_are_refused_by_name():
         (NAMED | {"idx": torch.arange(N), "labels": TOKEN_LABELS}, "no place for idx"),
         (NAMED | {"types": TOKENS, "labels": TOKEN_LABELS}, "no place for types. Leave it out"),
         (NAMED | {"attention_mask": MASK[:5], "labels": TOKEN_LABELS}, "has 5 rows"),
+        (NAMED | {"attention_mask": torch.ones(40), "labels": TOKEN_LABELS}, "padded where"),
         ({"labels": TOKEN_LABELS}, "holds labels, but no inputs"),
         ([NAMED], "none of which is for labels"),
         (half(NAMED, TOKEN_LABELS)[:1] + half({"input_ids": TOKENS}, TOKEN_LABELS), "Give every"),
@@ -737,3 +738,15 @@ def test_biases_are_told_from_weights_behind_inputs_by_name():
     answer = nm.analyse(model, {"left": IMAGES, "right": -2 * IMAGES})
     assert [blocker.bias for blocker in answer.blockers] == ["2.bias"]
     assert answer.ignoring_biases().order == 2
+
+
+@pytest.mark.parametrize(
+    "first",
+    [nn.Conv2d(1, 2, 3), nn.Linear(6, 2), nn.Flatten(), nn.Embedding(3, 2), nn.MaxPool2d(2)],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_a_net_of_one_tensor_says_what_the_data_hold_beside_it(first):
+    net = nn.Sequential(first, nn.Flatten(), nn.Linear(4, 2))
+    data = {"image": torch.zeros(8, 1, 6, 6), "idx": torch.arange(8), "label": torch.arange(8) % 2}
+    with pytest.raises(nm.DataError, match=r"one tensor.* 'image', 'idx'\. Leave out"):
+        nm.measure(net, [data])

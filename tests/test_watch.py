@@ -454,6 +454,9 @@ def test_a_watch_prints_held_out_samples_and_the_epoch_to_go_back_to():
     assert "normalized_margin" not in repr(history)
     history.rows[-1]["normalized_margin"] = None  # as of nets that have none
     assert "Normalized" not in history.summary()
+    history.rows[-1] |= {"accuracy": 1, "q_min": 0.75}
+    assert "smallest margin" in history.summary()
+    assert "normalized margin" not in history.summary()
     history.rows[-1] |= {"accuracy": 1, "q_min": 0.5, "normalized_margin": 0.25}
     said = " ".join(history.summary().split())
     assert "normalized margin (measured)" in said

@@ -76,6 +76,13 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
         return describe_shortage(error, len(x[0] if isinstance(x, (tuple, list)) else x))
     what = f"type {type(x).__name__}" if shape is None else f"shape {tuple(shape)} and type {dtype}"
     text = str(error).strip().rstrip(".")
+    if parts := list(getattr(x, "parts", ())):  # inputs by name
+        what = f"the inputs {', '.join(map(repr, parts))}"
+        if re.search(r"not dict|\(dict|'dict' object", text):
+            return DataError(
+                f"The model takes one tensor, and the data hold {what}. Leave out what it does not"
+                " take, or give pairs (x, y)."
+            )
     if not (isinstance(error, (RuntimeError, TypeError, ValueError)) and text):
         text = f"{type(error).__name__} {text}".strip()
     said = f"The model could not process a batch of {what}: {text}."

@@ -150,7 +150,7 @@ def _check_inputs(X: Any, name: str, where: str) -> None:
             if len(part) != len(X):
                 raise DataError(
                     f"{where}{key!r} has {len(part)} rows, and {next(iter(X.parts))!r} {len(X)}."
-                    " Every input has a row for each sample."
+                    " Every input has a row for each sample, padded where lengths differ."
                 )
         return
     if X.ndim == 0 or len(X) == 0:

@@ -69,8 +69,8 @@ class History(Record):
         first, last = self.rows[0] if self.rows else {}, len(self.rows) - 1
         chosen = sorted({round(last * k / (_SHOWN - 1)) for k in range(_SHOWN)}) if first else []
         columns = {key: name for key, name in _COLUMNS.items() if key in first}
-        wrong = _is_wrong(self.rows[-1]) if self.rows else False
-        columns.pop("normalized_margin" if wrong else "q_min", None)
+        known = self.rows and _shown(self.rows[-1], "normalized_margin") is not None
+        columns.pop("q_min" if known else "normalized_margin", None)
         if "temperature" in first:  # an ascent, whose rows have a norm of its own
             del columns["log10_mean_loss"]
         over, head = self._over
