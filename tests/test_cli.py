@@ -59,6 +59,7 @@ def own(tmp_path, monkeypatch):
     np.savez(tmp_path / "points.npz", X=X, y=np.sign(X[:, 0]))
     words = np.where(X[:, 0] > 0, "high", "low")
     np.savez(tmp_path / "words.npz", X=X, y=words)
+    np.savez(tmp_path / "keys.npz", images=X, labels=words)
     np.savez(tmp_path / "objects.npz", X=X, y=words.astype(object))
     torch.save(make_own_model(tmp_path).state_dict(), tmp_path / "net.pt")
     return tmp_path
@@ -234,6 +235,8 @@ FAILURES = {  # exit code 1: the work failed
     "measure absent.pt --factory digits-mlp": "No such file",
     "train --factory mynets:absent --data digits": "Check the name of the function",
     "train --factory no.such:module --data digits": "Run from the folder that holds its package",
+    "analyse --factory mynets.py:absent --shape 2": "by its name, package.module, and no path",
+    "analyse --factory ./mynets.py:absent --shape 2": "by its name, package.module, and no path",
     "analyse --factory needy:f --shape 2": "Install what it imports",
     "analyse --factory mynets:not_a_model --shape 2": "returned no model: .*; got int",
     "analyse --factory mynets:a_class --shape 2": "got the class Linear. Write Linear",
@@ -243,6 +246,7 @@ FAILURES = {  # exit code 1: the work failed
     "analyse --factory leaves:f --shape 2": "leaves.py, line 2: SystemExit: 3",
     f"train {FACTORY_ALONE} --data absent.npz": "Cannot read arrays",
     f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays.*only .npz files are read",
+    "labels --data keys.npz": r"Cannot read arrays.*it holds images, labels\. Save them",
     "labels --data objects.npz": r"Cannot read arrays.*y.astype\(str\)",
     f"measure net.pt {FACTORY_ALONE} --data words.npz --class-names low,middle": "none of the cl",
     "analyse digits-mlp --shape 3": "could not process a batch",

@@ -266,6 +266,7 @@ def tokens_to_scores(net, x):
             "X.float() / 255 for images, as ToTensor() does).",
         ),
         (NET, X[:, :2], "Give inputs of the shape that its first layer expects."),
+        (nn.Conv2d(1, 2, 3), X, "Give images, X.reshape(-1, channels, height, width)."),
     ],
 )
 def test_inputs_are_blamed_for_what_they_lack(model, inputs, message):

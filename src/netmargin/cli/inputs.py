@@ -202,14 +202,18 @@ def arrays(path: str) -> Any:
             f"--data: {path!r} is no file. {guess + ' ' if guess else ''}The data sets are"
             f" {', '.join(datasets.BY_NAME)}; your own samples come in an .npz file with X and y."
         )
+    held: list[str] = []
     try:
         # Pickles could run code: a file of samples need not hold any.
         with np.load(path, allow_pickle=False) as arrays:
+            held = list(arrays)
             return arrays["X"], arrays["y"]
     except Exception as error:  # numpy and zipfile raise nearly anything for other bytes
         why = f"{error}. Save them with numpy.savez(file, X=X, y=y)."
         if Path(path).is_file() and not zipfile.is_zipfile(path):
             why = "only .npz files are read, as numpy.savez('points.npz', X=X, y=y) writes them."
+        elif isinstance(error, KeyError):
+            why = f"it holds {', '.join(held)}. Save them with numpy.savez(file, X=X, y=y)."
         elif "Object arrays" in str(error):
             why = (
                 "one of them holds Python objects, as columns of pandas do that hold text. Save"
@@ -245,6 +249,8 @@ def _load_factory(name: str, module_name: str, function: str) -> Any:
             own = not error.name or module_name.startswith(error.name)
             advice = " Run from the folder that holds its package."
             advice = advice if own else " Install what it imports."
+        if module_name.endswith(".py") or "/" in module_name:
+            advice = " Give the module by its name, package.module, and no path of a file."
         raise ModelError(
             f"Cannot load the model factory {name!r}: {_describe_error(error)}.{advice}"
         ) from error

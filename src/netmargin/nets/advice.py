@@ -91,6 +91,8 @@ def _explain(error: Exception, x: Any) -> NetmarginError:
             return DataError(f"{said} The channels are last: give X.permute(0, 3, 1, 2).")
         if x.ndim == 3 and told[1] == "1":
             return DataError(f"{said} There is no axis of channels: give X[:, None].")
+    if shape is not None and len(shape) == 2 and re.search(r"3D .*or 4D .*conv2d", text):
+        return DataError(f"{said} Give images, X.reshape(-1, channels, height, width).")
     for blamed, faults in ((DataError, _FAULTS_OF_DATA), (ModelError, _FAULTS_OF_MODELS)):
         for pattern, advice in faults.items():
             if re.search(pattern, str(error), re.IGNORECASE | re.DOTALL):
