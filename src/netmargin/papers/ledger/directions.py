@@ -5,13 +5,16 @@ from scipy.optimize import linprog
 
 from ...core.matrices import stack_blocks
 
+_SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""The least that the solver takes: by default optima may be off by 1e-7, small ones by more."""
+
 
 def least_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The least |alpha|_1 (B,) with signed alpha >= 1, and alpha (Wei et al. 2018, (B.1))."""
     B, n, k = signed.shape
     # One program for all instances, block by block: a solver's start costs more than its work.
     A = stack_blocks(-np.concatenate([signed, -signed], 2))
-    found = linprog(np.ones(2 * k * B), A_ub=A, b_ub=-np.ones(B * n), method="highs-ds")
+    found = linprog(np.ones(2 * k * B), A, -np.ones(B * n), method="highs-ds", options=_SHARP)
     parts = found.x.reshape(B, 2, k)
     return parts.sum((1, 2)), parts[:, 0] - parts[:, 1]
 
@@ -21,7 +24,7 @@ def dual_norms(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     B, n, k = signed.shape
     rows = signed.transpose(0, 2, 1)
     A = stack_blocks(np.concatenate([rows, -rows], 1))
-    found = linprog(-np.ones(B * n), A_ub=A, b_ub=np.ones(2 * k * B), method="highs-ds")
+    found = linprog(-np.ones(B * n), A, np.ones(2 * k * B), method="highs-ds", options=_SHARP)
     parts = found.x.reshape(B, n)
     return parts.sum(1), parts
 
@@ -32,7 +35,7 @@ def best_margins(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rows = np.ones((B, n + 1, p + 1))
     rows[:, :n, :p], rows[:, -1, -1] = -features, 0.0  # t is not among the weights of sum 1
     cost, most = (np.tile(np.append(np.zeros(k), end), B) for k, end in ((p, -1.0), (n, 1.0)))
-    found = linprog(cost, A_ub=stack_blocks(rows), b_ub=most, method="highs-ds")
+    found = linprog(cost, stack_blocks(rows), most, method="highs-ds", options=_SHARP)
     parts = found.x.reshape(B, p + 1)
     return parts[:, -1], parts[:, :-1]
 

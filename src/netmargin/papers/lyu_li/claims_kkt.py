@@ -192,13 +192,16 @@ def kkt_finite_time(
     # 300 recorded states between the start and the end: windows of the theorem span several.
     flow = run_flow(net, -200, loss, rtol=1e-4, levels=tuple(-np.geomspace(0.55, 199, 300)))
     rows = []
-    for weights in flow.states.values():
+    for level, weights in flow.states.items():
         net.load(weights)
+        # The angle of the velocity of least norm: on kinks a gradient of one side has another one.
+        beta = next(r["alignment"] for r in flow.rows if r["log10_mean_loss"] < level)
         s = net.state(loss)
         smoothed = float(loss.g(torch.tensor(-s.log_loss, dtype=torch.float64)))
         depth = smoothed ** getattr(loss, "power", 1)
         log_gamma = math.log(smoothed) - L * s.log_rho
-        rows.append((depth, s.log_rho, log_gamma, s.epsilon, s.delta))
+        reached = math.sqrt(2 * (1 - beta)) * math.exp(s.log_rho) * s.q.min().item() ** (-1 / L)
+        rows.append((depth, s.log_rho, log_gamma, reached, s.delta * beta / s.beta))
     starts, constants = (0.0, 5.0, 20.0, 80.0), {"window": window, "start": start}
     run = tuple(np.array(rows).T)
     violations = find_kkt_points(net, run, starts, _SHARES, epsilon=epsilon, loss=loss, **constants)

@@ -101,11 +101,13 @@ def bounds_hold(trial: Trial, *, complexity: float = 1.0) -> Finding:
     wrong = flipped * (1 - hard) + hard * memory.fresh
     errors = dict.fromkeys(bounds, wrong)
     errors |= dict.fromkeys(("D.4", "D.5"), wrong + hard * (1 - memory.fresh) * (1 - value))
-    hard = random.uniform(0.12, 0.135)
-    memory = _Memory.drawn(random, 3000, hard, 1.0)
-    axes = np.concatenate([memory.axes, np.full(3000 - len(memory.axes), -1)])
-    K = np.where(axes == axes[:, None], 0.5, 0.5 / np.pi) * np.outer(memory.lengths, memory.lengths)
-    bounds["3.4"] = kernel_bound(memory.values / (2 * memory.size), K, largest=math.sqrt(0.5))
+    while "3.4" not in bounds or bounds["3.4"].value >= 1:  # one draw in a hundred: from 1 on
+        hard = random.uniform(0.12, 0.135)
+        memory = _Memory.drawn(random, 3000, hard, 1.0)
+        axes = np.concatenate([memory.axes, np.full(3000 - len(memory.axes), -1)])
+        K = np.where(axes == axes[:, None], 0.5, 0.5 / np.pi)
+        K *= np.outer(memory.lengths, memory.lengths)
+        bounds["3.4"] = kernel_bound(memory.values / (2 * memory.size), K, largest=math.sqrt(0.5))
     errors["3.4"] = hard * memory.fresh
     room = {name: shrinking(bound, errors[name]) for name, bound in bounds.items()}
     violations = [1 / factor - complexity for factor in room.values()]

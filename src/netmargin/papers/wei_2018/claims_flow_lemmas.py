@@ -69,7 +69,8 @@ def assumptions(trial: Trial, *, factor: float = 1.0, jump: float = 100.0) -> Fi
     shares = {name: found / (factor * bound) for name, (found, bound) in reached.items()}
     violations = [share - 1 for share in shares.values()]
     violations += [known.b_V - V.min().item(), V.max().item() - known.B_V]
-    violations.append(0.0 if power == 2 else jump / turn - 1)
+    size = np.linalg.norm(X, axis=1).max()
+    violations.append(0.0 if power == 2 else jump * size / turn - 1)
     where = f"{n} samples in {D} dimensions, power {power}"
     return Finding.of_one(violations, where, f"nearest: {max(shares, key=shares.__getitem__)}")
 
