@@ -13,7 +13,7 @@ from test_sliding_columns import PLANE, draw, make_loss
 
 from netmargin.core.cone_program import minimize
 from netmargin.result import Status
-from netmargin.solvers.neurons import exact_weights, losses, samples, search, sliding
+from netmargin.solvers.neurons import exact_weights, losses, samples, search, sliding, smoothing
 from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
 from netmargin.solvers.neurons.exact_weights import Cap, LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
@@ -169,6 +169,29 @@ def test_values_that_given_neurons_miss_by_little_are_taken():
     W, A, objective = keep_constraints(samples.Samples(Z, loss, RELU), W, np.ones((1, 1)))
     assert RELU.feature(Z @ W.T) @ A == pytest.approx(loss.target, rel=1e-9)
     assert objective == pytest.approx(np.abs(A).sum())
+
+
+@pytest.mark.parametrize("phi", [RELU, leaky(-0.4), squared(RELU)])
+def test_values_of_few_neurons_at_many_samples_are_taken(phi):
+    """A net of three neurons has these values; without moving neurons to them, nets are dear."""
+    random = np.random.default_rng(0)
+    Z, W = random.normal(size=(160, 4)), search.unit_rows(random.normal(size=(3, 4)))
+    A = random.normal(size=(3, 2))
+    loss = losses.squared_loss(phi.feature(Z @ W.T) @ A, np.full(160, np.inf))
+    net = sliding.slide_columns(Z, loss, activation=phi)
+    assert net.status is Status.LOCALLY_OPTIMAL
+    assert phi.feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target, abs=1e-8)
+    assert net.local_bound <= net.objective <= 1.01 * np.linalg.norm(A, axis=1).sum()
+
+
+def test_neurons_that_cannot_be_moved_to_values_stay():
+    """Values of any sign, of one neuron: no net of one neuron has them."""
+    random = np.random.default_rng(0)
+    Z, Y = random.normal(size=(20, 3)), random.normal(size=(20, 1))
+    W, A = search.unit_rows(random.normal(size=(1, 3))), np.ones((1, 1))
+    given = samples.Samples(Z, losses.squared_loss(Y, np.full(20, np.inf)), RELU)
+    moved, _ = smoothing._move_to_values(given, Y, W, A)
+    assert (moved == W).all()
 
 
 def test_values_that_bind_each_other_are_taken():

@@ -3,6 +3,7 @@ losses that take their place, and nets that keep the constraints.
 """
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 import numpy as np
 
@@ -28,6 +29,10 @@ _EQUAL = 1e-9
 """Values within this part of the largest are those that were asked for."""
 _FEW = 1000
 """Samples up to which there may be a neuron along each: least squares over them take a second."""
+_MOVES, _MOVING_WORK, _NEARER = 12, 1e9, 0.5
+"""Gauss-Newton steps towards values that are asked for, multiplications of one up to which they are
+taken (a tenth of a second), and the part of what was missed that a step has to leave at most.
+"""
 _TINY = 1e-300
 """Keeps samples of length 0 from dividing by 0."""
 
@@ -79,6 +84,11 @@ def find_multipliers(loss: Loss, largest: Callable[[np.ndarray], float]) -> Mult
     return None
 
 
+def asks_for_values(loss: Loss) -> TypeGuard[QuadraticLoss]:
+    """Whether its constraints are the values of all outputs."""
+    return isinstance(loss, QuadraticLoss) and loss.exact and loss.low == -np.inf
+
+
 def keep_constraints(
     samples: Samples, W: np.ndarray, A: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -86,7 +96,7 @@ def keep_constraints(
     be, and the objective, infinite where they do not.
     """
     loss = samples.loss
-    if isinstance(loss, QuadraticLoss) and loss.low < 0 and loss.exact:
+    if asks_for_values(loss):
         W, A, missed = _take_values(samples, loss.target, W, A)
         rest = 0.0 if missed <= _EQUAL else np.inf
     elif isinstance(loss, QuadraticLoss) and loss.exact and np.isinf(loss.high).any():
@@ -100,16 +110,52 @@ def keep_constraints(
 def _take_values(
     samples: Samples, values: np.ndarray, W: np.ndarray, A: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The net plus the least squares of what it misses, over its neurons and, where these do not
-    tell all samples apart, over neurons along the samples; and the part that it still misses.
+    """The net, moved to the values where that is near, plus the least squares of what it misses,
+    over its neurons and, where these do not tell all samples apart, over neurons along the samples;
+    and the part that it still misses.
     """
+    W, A = _move_to_values(samples, values, W, A)
     along = samples.Z / np.maximum(np.linalg.norm(samples.Z, axis=1, keepdims=True), _TINY)
     for extra in (along[:0], along, -along):
         W = np.concatenate([W, extra])
         A = np.concatenate([A, np.zeros((len(extra), A.shape[1]))])
         missed = values - samples.outputs(W, A)
         A = A + np.linalg.lstsq(samples.features(W), missed, rcond=None)[0]
-        off = float(np.abs(samples.outputs(W, A) - values).max() / (np.abs(values).max() or 1.0))
+        off = _measure_missed(samples, values, W, A)
         if off <= _EQUAL or len(values) > _FEW:
             break
     return W, A, off
+
+
+def _move_to_values(
+    samples: Samples, values: np.ndarray, W: np.ndarray, A: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The neurons and outputs nearest by that attain the values, by Gauss-Newton steps; those that
+    were given where the steps do not lead there.
+    """
+    (k, D), (n, K) = W.shape, values.shape
+    sizes = n * K, k * (D + K)
+    if not k or sizes[0] * sizes[1] * min(sizes) > _MOVING_WORK:
+        return W, A
+    given, missed = (W, A), _measure_missed(samples, values, W, A)
+    for _ in range(_MOVES):
+        if missed <= _EQUAL:
+            return W, A
+        t = samples.Z @ W.T
+        bent = np.einsum("nj,jc,nd->ncjd", samples.activation.derivative(t), A, samples.Z)
+        features = np.einsum("nj,cb->ncjb", samples.activation.feature(t), np.eye(K))
+        changes = np.concatenate([bent, features], axis=3).reshape(sizes)
+        rest = (values - samples.outputs(W, A)).ravel()
+        step = np.linalg.lstsq(changes, rest, rcond=None)[0].reshape(k, D + K)
+        lengths = np.linalg.norm(W + step[:, :D], axis=1, keepdims=True)
+        W = (W + step[:, :D]) / np.maximum(lengths, _TINY)
+        A = (A + step[:, D:]) * lengths**samples.activation.power
+        before, missed = missed, _measure_missed(samples, values, W, A)
+        if not missed <= _NEARER * before:
+            break
+    return (W, A) if missed <= _EQUAL else given
+
+
+def _measure_missed(samples: Samples, values: np.ndarray, W: np.ndarray, A: np.ndarray) -> float:
+    """The largest difference of the outputs from the values, in units of the largest value."""
+    return float(np.abs(samples.outputs(W, A) - values).max() / (np.abs(values).max() or 1.0))
