@@ -187,8 +187,8 @@ def test_values_of_few_neurons_at_many_samples_are_taken(phi):
 def test_neurons_that_cannot_be_moved_to_values_stay_and_others_join():
     """Values of any sign: no net of one neuron has them."""
     random = np.random.default_rng(0)
-    Z, Y = random.normal(size=(20, 3)), random.normal(size=(20, 1))
-    W, A = search.unit_rows(random.normal(size=(1, 3))), np.ones((1, 1))
+    Z, Y = random.normal(size=(20, 6)), random.normal(size=(20, 1))
+    W, A = search.unit_rows(random.normal(size=(1, 6))), np.ones((1, 1))
     given = samples.Samples(Z, losses.squared_loss(Y, np.full(20, np.inf)), RELU)
     moved, _ = smoothing._move_to_values(given, Y, W, A)
     assert (moved == W).all()
