@@ -182,6 +182,8 @@ def test_values_of_few_neurons_at_many_samples_are_taken(phi):
     assert net.status is Status.LOCALLY_OPTIMAL
     assert phi.feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target, abs=1e-8)
     assert net.local_bound <= net.objective <= 1.01 * np.linalg.norm(A, axis=1).sum()
+    again = keep_constraints(samples.Samples(Z, loss, phi), net.W, net.A)[2]
+    assert again == net.objective  # what keeps the values is left as it is
 
 
 def test_neurons_that_cannot_be_moved_to_values_stay_and_others_join():

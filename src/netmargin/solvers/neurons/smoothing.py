@@ -116,14 +116,15 @@ def _take_values(
     """
     W, A = _move_to_values(samples, values, W, A)
     along = samples.Z / np.maximum(np.linalg.norm(samples.Z, axis=1, keepdims=True), _TINY)
+    off = _measure_missed(samples, values, W, A)
     for extra in (along[:0], along, -along):
+        if off <= _EQUAL or (len(extra) and len(values) > _FEW):
+            break
         W = np.concatenate([W, extra])
         A = np.concatenate([A, np.zeros((len(extra), A.shape[1]))])
         missed = values - samples.outputs(W, A)
         A = A + np.linalg.lstsq(samples.features(W), missed, rcond=None)[0]
         off = _measure_missed(samples, values, W, A)
-        if off <= _EQUAL or len(values) > _FEW:
-            break
     return W, A, off
 
 
