@@ -247,7 +247,7 @@ FAILURES = {  # exit code 1: the work failed
     f"train {FACTORY_ALONE} --data absent.npz": "Cannot read arrays",
     f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays.*only .npz files are read",
     "labels --data keys.npz": r"Cannot read arrays.*it holds images, labels\. Save them",
-    "labels --data objects.npz": r"Cannot read arrays.*y.astype\(str\)",
+    "labels --data objects.npz": r"Cannot read arrays.*asarray\(y, str\)",
     f"measure net.pt {FACTORY_ALONE} --data words.npz --class-names low,middle": "none of the cl",
     "analyse digits-mlp --shape 3": "could not process a batch",
     "train digits-mlp --limit 20 --out mynets.py/x": "Cannot write",

@@ -211,13 +211,16 @@ def arrays(path: str) -> Any:
     except Exception as error:  # numpy and zipfile raise nearly anything for other bytes
         why = f"{error}. Save them with numpy.savez(file, X=X, y=y)."
         if Path(path).is_file() and not zipfile.is_zipfile(path):
-            why = "only .npz files are read, as numpy.savez('points.npz', X=X, y=y) writes them."
+            why = (
+                "only .npz files are read, as numpy.savez('points.npz', X=X, y=y) writes them; of a"
+                " table X=df[features].to_numpy(float), y=df[label].to_numpy(), text to_numpy(str)."
+            )
         elif isinstance(error, KeyError):
             why = f"it holds {', '.join(held)}. Save them with numpy.savez(file, X=X, y=y)."
         elif "Object arrays" in str(error):
             why = (
                 "one of them holds Python objects, as columns of pandas do that hold text. Save"
-                " y.astype(str), and numbers as X.astype(float)."
+                " them as numpy.asarray(y, str), and numbers as numpy.asarray(X, float)."
             )
         raise DataError(f"Cannot read arrays X and y from {path!r}: {why}") from error
 

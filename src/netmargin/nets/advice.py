@@ -121,7 +121,7 @@ def why_no_data(data: Any) -> str:
         keys = ", ".join(map(repr, list(data)[:6]))
         return f"The data are a {kind} with the keys {keys}. Take inputs and labels out of it."
     if hasattr(data, "iloc"):  # of pandas
-        return f"The data are a {kind}. Give df[features].to_numpy() and df[label].to_numpy()."
+        return f"The data are a {kind}. Pass (df[features], df[label])."
     if hasattr(data, "shape"):
         return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
     if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):

@@ -33,8 +33,8 @@ def encode_text_labels(
         names = orders[0] if orders and kinds <= set(orders[0]) else sorted(kinds, key=number)
         if len(names) < 2:
             raise DataError(
-                f"All labels are {names[0]!r}. Give the names of all classes, in the order of the"
-                " class numbers, as class_names."
+                f"All labels are {names[0]!r}. Pass samples of at least two classes, or, for a"
+                " net, the names of all its outputs in their order, as class_names."
             )
     numbers = {name: number for number, name in enumerate(names)}
     for n, (labels, _) in texts.items():
