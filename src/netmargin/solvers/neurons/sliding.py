@@ -166,13 +166,13 @@ class _Descent:
         self._pool = self.W[:0]  # neurons that were missed in the last rounds
         self._recent, self._new = np.zeros((0, D)), (self.W[:0], self.A[:0])
         self._F = self._samples.outputs(self.W, self.A)
-        self._multipliers = find_multipliers(exact.loss, self._find_largest)
-        few = not asks_for_values(exact.loss) or n * K <= _MOST_VALUES
-        linear = self._multipliers and K == 1 and few and n <= _MOST_LINEAR
+        many = asks_for_values(exact.loss) and n * K > _MOST_VALUES
+        self._multipliers = find_multipliers(exact.loss, self._find_largest, many)
+        linear = self._multipliers and K == 1 and not many and n <= _MOST_LINEAR
         self._cap = Cap()
         self._linear = LinearWeights(exact, self._cap) if linear else None
         # The others of one output are smooth, and their weights exact anyway.
-        self._exactly = linear or (isinstance(exact.loss, QuadraticLoss) and K > 1 and few)
+        self._exactly = linear or (isinstance(exact.loss, QuadraticLoss) and K > 1 and not many)
         leaping = self._multipliers and (linear or self._multipliers.capped)
         self._steadied = K > 1 or leaping
         self._rounds, self._last_near, self._beyond = 0, np.zeros(n, int), 0
