@@ -91,6 +91,12 @@ def test_a_weight_is_a_number_of_copies():
     assert weighted.predict(X) == pytest.approx(repeated.predict(X), rel=1e-9)
 
 
+@pytest.mark.parametrize("alpha", [0, 1e-2])
+def test_a_fit_that_float64_ends_warns(alpha):
+    with pytest.warns(ConvergenceWarning, match=r"gap of \d.*e-.*, above tol=1e-16: raise tol"):
+        VariationNormRegressor(alpha=alpha, tol=1e-16).fit(X, Y)
+
+
 def test_a_fit_that_runs_out_of_time_warns():
     with pytest.warns(ConvergenceWarning, match="raise time_limit"):
         VariationNormRegressor(time_limit=0).fit(X, Y)

@@ -119,7 +119,9 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
                 "No function takes these values: equal inputs have different values. Pass an alpha"
                 " above 0."
             )
+        reached = f"a relative gap of {self._read_gap(net):.2g}, above tol={self.tol:g}"
         for status, remedy in (
+            (Status.STALLED, f"Float64 ended the search at {reached}: raise tol."),
             (Status.TIME_LIMIT, "The time limit ended the search: raise time_limit."),
             (Status.NOT_REACHED, "No net through all points was found: pass an alpha above 0."),
         ):

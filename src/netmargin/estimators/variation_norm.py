@@ -36,6 +36,10 @@ class SparseNets:
         """The relative gap that local search believes in."""
         return self.solutions_[0].local_gap
 
+    def _read_gap(self, solution: Any) -> Any:
+        """The gap that `tol` is about."""
+        return solution.local_gap if isinstance(solution, TwoLayerFit) else solution.gap
+
     def _read_options(self: Any, deadline: Deadline) -> dict[str, Any]:
         """The options of all solvers. Raises ArgumentError for what is no random state."""
         try:
@@ -178,9 +182,6 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
         options["start"] = self._choose_start(before, X.shape[1], classes if classes > 2 else 1)
         options |= {"loss": "hard_margin" if hard else loss, "C": cost}
         return [fit_two_layer_net(X, index, sample_weight=weights, **options)]
-
-    def _read_gap(self, solution: Any) -> Any:
-        return solution.local_gap if isinstance(solution, TwoLayerFit) else solution.gap
 
     def _recommend_cost(self, X: Any) -> Any:
         # At the root of n a sample of the usual length is worth a neuron.
