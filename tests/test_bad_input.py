@@ -47,7 +47,7 @@ empty_loader = LoaderOfOnesOwn(torch.utils.data.TensorDataset(X, Y), batch_size=
 BAD_DATA = {
     "NaN in the data": (
         (with_value(float("nan")), Y),
-        "NaN or infinite values in 1 samples, first sample 5",
+        "NaN or infinite values in 1 of 8 samples, first sample 5",
     ),
     "infinity in the data": ((with_value(float("inf")), Y), "first sample 5"),
     "NaN in a stream": ([(X, Y), (with_value(float("nan")), Y)], "batch 1"),

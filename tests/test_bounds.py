@@ -163,7 +163,7 @@ def test_bad_input():
         bounds.kernel_bound([0.1], np.eye(2), largest=1.0)
     with pytest.raises(nm.DataError, match="the sum of its diagonal is -2"):
         bounds.kernel_bound([0.1, 0.1], -np.eye(2), largest=1.0)
-    with pytest.raises(nm.DataError, match="X holds NaN or infinite values in 1 samples, first"):
+    with pytest.raises(nm.DataError, match="X holds NaN or infinite values in 1 of"):
         bounds.kernel_ball([[0.0], [math.inf]])
     with pytest.raises(nm.DataError, match="beyond largest_loss"):
         bounds.regression_bound([2.0, 0.0], X, norm=1.0, largest_loss=1.0, lipschitz=1.0)

@@ -146,8 +146,8 @@ K = np.eye(5) + X[:5] @ X[:5].T
 def test_what_is_wrong_with_a_kernel_is_said_of_it(solve):
     for value, said in (
         (K[1, 3] + 1e-3, r"K is not symmetric: K\[1, 3\] is [\d.e-]+, and K\[3, 1\] is"),
-        (np.nan, "K holds NaN or infinite values in 1 samples, first sample 1"),
-        (np.inf, "K holds NaN or infinite values in 1 samples, first sample 1"),
+        (np.nan, "K holds NaN or infinite values in 1 of . samples, first sample 1"),
+        (np.inf, "K holds NaN or infinite values in 1 of . samples, first sample 1"),
     ):
         wrong = K.copy()
         wrong[1, 3] = value

@@ -204,8 +204,8 @@ def finite_rows(X: Any, name: str = "X") -> np.ndarray:
     if not np.isfinite(X).all():
         bad = np.flatnonzero(~np.isfinite(X).all(1))
         raise DataError(
-            f"{name} holds NaN or infinite values in {len(bad)} samples, first sample {bad[0]}."
-            " Drop or impute them."
+            f"{name} holds NaN or infinite values in {len(bad)} of {len(X)} samples,"
+            f" first sample {bad[0]}. Drop or impute them."
         )
     return X
 

@@ -162,6 +162,6 @@ def _check_inputs(X: Any, name: str, where: str) -> None:
     if X.is_floating_point() and not are_finite(X):
         bad = torch.nonzero(~torch.isfinite(X.reshape(len(X), -1)).all(1))[:, 0]
         raise DataError(
-            f"{where}{name} holds NaN or infinite values in {len(bad)} samples, first sample"
-            f" {bad[0].item()}. Drop or impute them."
+            f"{where}{name} holds NaN or infinite values in {len(bad)} of {len(X)} samples,"
+            f" first sample {bad[0].item()}. Drop or impute them."
         )
