@@ -727,6 +727,8 @@ def test_pictures_call_classes_by_their_names(monkeypatch, tmp_path):
     for wrong in ("cat", ["cat"], [1, 2]):
         with pytest.raises(nm.ArgumentError, match="class_names must be a list of names"):
             nm.figures.draw_certificate(certificate, X, y, tmp_path, class_names=wrong)
+    with pytest.raises(nm.DataError, match="X and y must be arrays"):  # found by fuzzing
+        nm.figures.draw_certificate(certificate, {"pixels": X}, y, tmp_path)
 
 
 def test_biases_are_told_from_weights_behind_inputs_by_name():
