@@ -219,7 +219,7 @@ class Watch:
             if _describe_structure(self.model) != self._structure:
                 self._open()
             net = settle_scores(self._net)
-            how = {"batch_size": self._batch_size, "homogeneity": self._homogeneity}
+            how: dict[str, Any] = {"batch_size": self._batch_size, "homogeneity": self._homogeneity}
             names = self._class_names
             report = measure(net, self._samples, loss=self._loss, class_names=names, **how)
             # Up to the rounding of steps over their number.

@@ -9,10 +9,11 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ArgumentError
 
+Kind = TypeVar("Kind")
 _LIKENESS = 0.5
 """Similarity, by difflib, from which a word is suggested; at difflib's own 0.6 a word of four
 letters with two wrong ones would find no other.
@@ -31,7 +32,7 @@ def check_number(
     at_most: float = math.inf,
     optional: bool = False,
     infinite: bool = False,
-) -> Any:
+) -> float | Any:
     """Return a real number within its limits, of which NaN is none, as a float."""
     if optional and value is None:
         return None
@@ -48,7 +49,7 @@ def check_number(
 
 def check_count(
     name: str, value: Any, *, at_least: int = 1, at_most: float = math.inf, optional: bool = False
-) -> Any:
+) -> int | Any:
     """Return a whole number within its limits, as an int; 2.0 is none."""
     if optional and value is None:
         return None
@@ -85,11 +86,11 @@ def check_flag(name: str, value: Any, hint: str = "") -> bool:
 def check_instance(
     name: str,
     value: Any,
-    kinds: type | tuple[type, ...],
+    kinds: type[Kind] | tuple[type[Kind], ...],
     what: str,
     *,
     optional: bool = False,
-) -> Any:
+) -> Kind | Any:
     """Return the value if it is of one of the given classes, which `what` describes."""
     if (optional and value is None) or isinstance(value, kinds):
         return value
@@ -109,7 +110,7 @@ def check_numbers(
     return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
 
 
-def check_path(name: str, value: Any, *, optional: bool = False) -> Any:
+def check_path(name: str, value: Any, *, optional: bool = False) -> Path | Any:
     """Return the name of a file or folder as a Path; nothing is looked up on the disk."""
     if optional and value is None:
         return None

@@ -68,7 +68,7 @@ def on_cluster(address: str | None) -> Iterator[None]:
     class Workers(DaskDistributedBackend):
         def effective_n_jobs(self, n_jobs: int) -> int:
             # What joblib takes for one process's work it would do here, and not on the one worker.
-            return max(super().effective_n_jobs(n_jobs), 2)
+            return max(int(super().effective_n_jobs(n_jobs)), 2)
 
     try:
         client = Client(address, timeout=_ANSWER_SECONDS)

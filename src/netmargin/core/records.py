@@ -115,7 +115,7 @@ def _describe(value: Any) -> str | None:
 
 def values_of(record: Any, *names: str) -> dict[str, Any]:
     """The values of attributes of a record, ready for JSON; what is not finite is None."""
-    return json_ready({name: getattr(record, name) for name in names})
+    return {name: json_ready(getattr(record, name)) for name in names}
 
 
 def json_ready(value: Any, rename: Callable[[Any], Any] = str) -> Any:

@@ -134,7 +134,7 @@ def parity_margin(d: int, k: int, *, bias: bool = False) -> float:
     if k == 1:
         return 1 / (2 * math.sqrt(d + 1)) if bias else 1 / (4 * math.sqrt(d))
     if k % 2 == 0:
-        return math.comb(k - 2, k // 2 - 1) / (2**k * math.sqrt(k * d))
+        return float(math.comb(k - 2, k // 2 - 1) / (2**k * math.sqrt(k * d)))
     # relu(z) = z / 2 + |z| / 2: the odd part of a net without bias is linear, and no linear
     # function separates a parity of order 3 or more.
     return math.comb(k - 1, (k - 1) // 2) / (2 ** (k + 1) * math.sqrt(k * d + 1)) if bias else 0.0

@@ -130,7 +130,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _read_gap(self, solution: Any) -> float:
         """The gap that `tol` is about."""
-        return solution.gap
+        return float(solution.gap)
 
     def _recommend_cost(self, X: np.ndarray) -> float:
         """A C for features of this size."""

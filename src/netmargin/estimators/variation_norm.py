@@ -34,7 +34,7 @@ class SparseNets:
     @property
     def local_gap_(self) -> float:
         """The relative gap that local search believes in."""
-        return self.solutions_[0].local_gap
+        return float(self.solutions_[0].local_gap)
 
     def _read_gap(self, solution: Any) -> Any:
         """The gap that `tol` is about."""

@@ -63,7 +63,7 @@ def first_event(field: FlowField, step: Step, pattern: Pattern) -> float | None:
 
     if worst(0.0) >= 0:
         return 0.0
-    return brentq(worst, 0.0, 1.0, xtol=_EVENT_TOLERANCE, rtol=1e-13)
+    return float(brentq(worst, 0.0, 1.0, xtol=_EVENT_TOLERANCE, rtol=1e-13))
 
 
 def settle(field: FlowField, theta: Tensor, pattern: Pattern) -> tuple[Pattern, Velocity]:

@@ -130,7 +130,7 @@ class ExactFlow(FlowRun):
             return self._log_time_after(taken, share) - self.log_end
 
         if past_the_end(_EVEN_SHARE) <= 0:
-            return brentq(past_the_end, _EVEN_SHARE, most, xtol=1e-15)
+            return float(brentq(past_the_end, _EVEN_SHARE, most, xtol=1e-15))
         wanted = self.log_end + math.log(-math.expm1(self.log_time - self.log_end))
         return _EVEN_SHARE * math.exp(wanted - _log_duration(taken, _EVEN_SHARE))
 

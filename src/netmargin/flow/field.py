@@ -85,7 +85,7 @@ class FlowField:
 
     def length(self, theta: Tensor) -> float:
         """The length that steps and errors are relative to: the norm of theta, if not near 0."""
-        return max(torch.linalg.vector_norm(theta).item(), self._least)
+        return float(max(torch.linalg.vector_norm(theta).item(), self._least))
 
     def named(self, theta: Tensor) -> dict[str, Tensor]:
         """The parameters in a vector, by name and in their shapes."""

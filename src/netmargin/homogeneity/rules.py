@@ -63,7 +63,7 @@ def _variance_and_mean(trace: Trace, value: Any, *_: Any, **__: Any) -> tuple[An
 
 @rule("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk")
 def _parts(trace: Trace, value: Any, *_: Any, **__: Any) -> tuple[AnyDegree, ...]:
-    return (trace.degree(value),) * max(value.shape)
+    return (trace.degree(value),) * int(max(value.shape))
 
 
 @rule("std_mean", "aminmax")

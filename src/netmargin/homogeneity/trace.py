@@ -109,7 +109,7 @@ class Trace:
     def storage(tensor: Tensor) -> int:
         """A key of the memory of a tensor, which it shares with its views."""
         try:
-            return tensor.untyped_storage()._cdata
+            return int(tensor.untyped_storage()._cdata)
         except NotImplementedError:  # sparse tensors have none
             return id(tensor)
 

@@ -196,7 +196,7 @@ class Constraints:
         """Compute the inputs of every ReLU on some samples, one tensor per ReLU."""
         with torch.no_grad(), Gates() as gates:
             call_net(self.twin, self.scored.inputs(samples))
-        return gates.inputs
+        return list(gates.inputs)
 
     def _weights(self, chosen: ConstraintSubset) -> Tensor:
         """Compute the weights (K, C) with which each constraint sums the outputs of its sample."""

@@ -136,7 +136,7 @@ def fill_a_grid(X: Tensor, equal: np.ndarray) -> bool:
     if copied or numbers[0] > _FEW_COLUMNS:
         return False
     next_count = count[numbers[1]] if len(numbers) > 1 else 0
-    return copies * next_count <= _COPIES_ABOVE * count[numbers[0]] ** 2
+    return bool(copies * next_count <= _COPIES_ABOVE * count[numbers[0]] ** 2)
 
 
 def labels_differ(of: np.ndarray, within: np.ndarray, classes: np.ndarray, share: float) -> bool:

@@ -11,7 +11,7 @@ from .loss import Loss
 
 TESTED_CLASSES = {type(loss) for loss in BY_NAME.values()}
 """Our own tests check their derivatives and inverses, so no call has to check them again."""
-_OF_TORCH = {
+_OF_TORCH: dict[type[Any], type[CrossEntropy | Logistic]] = {
     nn.CrossEntropyLoss: CrossEntropy,
     nn.BCEWithLogitsLoss: Logistic,
     nn.SoftMarginLoss: Logistic,

@@ -61,7 +61,7 @@ class Difference(Record):
     def to_dict(self) -> dict[str, Any]:
         """Return the difference as JSON-ready values; what is not finite is None."""
         low, high = self.interval or (None, None)
-        ends = json_ready({"difference": self.value, "low": low, "high": high})
+        ends: dict[str, Any] = json_ready({"difference": self.value, "low": low, "high": high})
         names = values_of(self, "data", "number", "first", "second")
         return names | ends | values_of(self, "real", "note")
 
@@ -150,7 +150,7 @@ class Comparison(Record):
             for i, name in enumerate(self.names)
         }
         differences = [difference.to_dict() for difference in self.differences]
-        return json_ready({"verdict": self.verdict, "nets": nets, "differences": differences})
+        return {"verdict": self.verdict, "nets": json_ready(nets), "differences": differences}
 
     @property
     def _called(self) -> ClassNames:

@@ -93,13 +93,12 @@ class InputMargins(Record):
     def to_dict(self) -> dict[str, Any]:
         """Return sizes and quantiles as JSON-ready values; infinite numbers are None."""
         names = quantile_names()
-        return {"n": self.n} | json_ready(
-            {
-                "distances": dict(zip(names, quantiles(self.distances), strict=True)),
-                "relative": dict(zip(names, quantiles(self.relative), strict=True)),
-                "least_headroom": quantiles(self.headroom)[0],
-            }
-        )
+        return {
+            "n": self.n,
+            "distances": json_ready(dict(zip(names, quantiles(self.distances), strict=True))),
+            "relative": json_ready(dict(zip(names, quantiles(self.relative), strict=True))),
+            "least_headroom": json_ready(quantiles(self.headroom)[0]),
+        }
 
     def _table(self) -> Table:
         """Quantiles of the distances."""

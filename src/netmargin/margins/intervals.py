@@ -74,7 +74,7 @@ def count_samples_that_tell(share: float, gap: float) -> float:
     wrong on a `share` of all samples, and whose errors differ by `gap` (Connor 1987).
     """
     level, power = 1.96, 0.84  # normal quantiles of 97.5% and of 80%
-    found = ((level * share**0.5 + power * (share - gap**2) ** 0.5) / gap) ** 2
+    found: float = ((level * share**0.5 + power * (share - gap**2) ** 0.5) / gap) ** 2
     # Five samples on which one alone is wrong may all speak for one net by chance: 2 / 2^5 > 5%.
     return max(found, 6 / share)
 

@@ -50,7 +50,7 @@ def _largest_singular_value(matrix: Tensor) -> float:
     # Lanczos needs a vector to start from that is not orthogonal to the solution, and one that is
     # always the same; on small matrices it does not apply.
     if min(matrix.shape) < 3:
-        return torch.linalg.matrix_norm(matrix, 2).item()
+        return float(torch.linalg.matrix_norm(matrix, 2).item())
     from scipy.sparse.linalg import svds
 
     start = torch.randn(min(matrix.shape), generator=torch.Generator().manual_seed(0), device="cpu")

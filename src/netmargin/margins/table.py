@@ -131,10 +131,8 @@ class MarginTable(Mapping[str, Margin]):
         """Return value, smoothed and quantiles of the rows that apply, ready for JSON."""
         names = ("value", "smoothed", *quantile_names())
         rows = [(name, row, row.quantiles()) for name, row in self.items()]
-        return json_ready(
-            {
-                name: dict(zip(names, (row.value, row.smoothed, *found), strict=True))
-                for name, row, found in rows
-                if found is not None
-            }
-        )
+        return {
+            name: json_ready(dict(zip(names, (row.value, row.smoothed, *found), strict=True)))
+            for name, row, found in rows
+            if found is not None
+        }

@@ -212,7 +212,7 @@ class SampleGradients:
         )
         return Gradients(self._explicit, flat, factors)
 
-    def chunks(self, x: Any, weights: Tensor) -> Any:
+    def chunks(self, x: Any, weights: Tensor) -> Iterator[Gradients]:
         """Yield `Gradients` of a few samples at a time, as many as memory allows."""
         for part, w in zip(x.split(self.chunk), weights.split(self.chunk), strict=True):
             yield self(part, w)

@@ -195,4 +195,4 @@ def _as_told(error: Exception) -> NetmarginError:
 
 def _is_distributed() -> bool:
     """Whether this process is one of several that talk to each other."""
-    return dist.is_available() and dist.is_initialized()
+    return dist.is_available() and bool(dist.is_initialized())

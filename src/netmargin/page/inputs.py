@@ -120,7 +120,7 @@ def _measure_token_step(layer: Embedding) -> float:
     source = torch.Generator().manual_seed(0)
     pairs = torch.randint(len(vectors), (2, _PAIRS), generator=source, device="cpu")
     first, second = pairs[:, pairs[0] != pairs[1]].to(vectors.device)
-    return (vectors[first] - vectors[second]).norm(dim=1).median().item()
+    return float((vectors[first] - vectors[second]).norm(dim=1).median().item())
 
 
 def _are_signals(X: Tensor) -> bool:

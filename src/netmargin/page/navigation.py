@@ -1,6 +1,6 @@
 """The links to the sections of a page with what each found, and what was not asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .facts import Facts
@@ -33,7 +33,7 @@ def describe_net(facts: Facts) -> str:
 def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
     """The links in the order of the sections."""
     samples = {"image": "Images", "text": "Texts", "signal": "Signals"}.get(facts.noun, "Samples")
-    found = {
+    found: dict[str, tuple[str, str, Callable[[Any], str]]] = {
         "comparison": ("compare", "Compare", lambda part: plural(len(part.nets), "net")),
         "nearest": ("images", samples, lambda _: "nearest first"),
         "classes": ("classes", "Classes", lambda _: ""),

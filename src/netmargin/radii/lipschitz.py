@@ -204,7 +204,7 @@ def _bound_by_fourier(layer: nn.Conv2d) -> float:
     symbol = torch.fft.fft2(kernel.double() / largest, s=(size, size)).permute(0, 3, 4, 1, 2)
     growth = math.prod(1 / math.cos(math.pi * (k - 1) / 2 / size) for k in layer.kernel_size)
     norms = [torch.linalg.matrix_norm(part, 2).max().item() for part in symbol.flatten(0, 1)]
-    return max(norms) * growth * _ROUNDING * largest + _LEAST
+    return float(max(norms) * growth * _ROUNDING * largest + _LEAST)
 
 
 def _spread(value: Any, dimensions: int = 2) -> tuple[int, ...]:

@@ -128,11 +128,12 @@ class RobustnessReport(Record):
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values; infinite radii are None."""
         medians = {"median_lower": np.median(self.lower), "median_upper": np.median(self.upper)}
+        totals: dict[str, Any] = json_ready(medians | {"closed": self.closed.sum()})
         return (
             values_of(self, "n", "accuracy", "not_found", "upper_proved", "attacks", "scale", "box")
             | values_of(self, "effort", "tol", "no_lower", "no_chain", "status", "examined")
             | values_of(self, "lower", "upper", "certified_by", "found_by")
-            | json_ready(medians | {"closed": self.closed.sum()})
+            | totals
         )
 
     @property

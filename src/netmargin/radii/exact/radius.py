@@ -140,7 +140,7 @@ class RadiusSearch:
         share = _SHARE_OF_TOL * tol
         radius = (1 - min(share * 2 ** max(nearer - 1, 0), 0.5)) * self.upper
         between = math.sqrt(self.lower) * math.sqrt(self.upper)
-        return min((1 - share) * self.upper, max(radius, between))
+        return float(min((1 - share) * self.upper, max(radius, between)))
 
     def _prove_all(self, radius: float, exact: bool, is_over: Callable[[], bool]) -> bool:
         """Prove a ball for all rivals, trees last; whether that, or a nearer input, came of it."""
@@ -220,7 +220,7 @@ class RadiusSearch:
         # Flat everywhere at the sample: the radius that norms of weights prove, whatever the unit.
         steepest = [bound_length(weight.reshape(-1)) for weight in chain.weights[:-1]]
         steepest += [float(np.abs(slope).max(initial=1.0)) for slope in chain.slopes]
-        return min(least) / math.prod(steepest)
+        return float(min(least) / math.prod(steepest))
 
 
 def _is_harmless(chain: Chain, functional: np.ndarray) -> bool:

@@ -59,4 +59,4 @@ def _count_threads(n_jobs: Any) -> int:
         raise ArgumentError(
             f"n_jobs must be None or an integer other than 0 (-1 for all cores); got {n_jobs!r}"
         )
-    return effective_n_jobs(int(n_jobs))
+    return int(effective_n_jobs(int(n_jobs)))

@@ -106,4 +106,4 @@ def bound_rounding(c: np.ndarray, Z: np.ndarray, activation: Activation = RELU) 
     n, D = Z.shape
     size = float(np.abs(c) @ split_lengths(Z)[0] ** activation.power)
     size *= 1 + 4 * abs(activation.slope)
-    return 4 * (n + D + 32) * EPS * size + n * D * _TINY
+    return float(4 * (n + D + 32) * EPS * size + n * D * _TINY)

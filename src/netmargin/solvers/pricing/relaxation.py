@@ -58,8 +58,8 @@ def _bound_on_ball(H: np.ndarray, h: np.ndarray) -> float:
     def dual(log_excess: float) -> float:
         """The Lagrangian dual at mu = floor + exp(log_excess), valid wherever the search ends."""
         mu = floor + np.exp(log_excess)
-        return mu + float((weights / (mu - eigenvalues)).sum())
+        return float(mu + (weights / (mu - eigenvalues)).sum())
 
     # The dual is smooth in log mu; beyond 25 units below its scale it changes by rounding only.
     scale = np.log(np.linalg.norm(h) + np.abs(eigenvalues).max() + _TINY)
-    return minimize_scalar(dual, bounds=(scale - 25, scale + 2), method="bounded").fun
+    return float(minimize_scalar(dual, bounds=(scale - 25, scale + 2), method="bounded").fun)
