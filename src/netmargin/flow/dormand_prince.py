@@ -67,6 +67,6 @@ def step(field: Callable[..., Any], y: Tensor, first: Any, h: float) -> Step:
     return Step(y, h, stages, h * torch.linalg.vector_norm(difference).item())
 
 
-def _combine(weights: Sequence[float], stages: list[Any]) -> Any:
+def _combine(weights: Sequence[float], stages: list[Any]) -> Tensor | Any:
     """The sum of the velocities of stages with these weights."""
     return sum(w * stage.direction for w, stage in zip(weights, stages, strict=True) if w)

@@ -195,7 +195,7 @@ def _read_inputs(X: Any, bias: bool, name: str = "X") -> np.ndarray:
 def _check_dtype(dtype: Any) -> np.dtype:
     """Return float64 or float32 as a dtype. Raises ArgumentError."""
     try:
-        found = np.dtype(dtype)
+        found: np.dtype | None = np.dtype(dtype)
     except TypeError:
         found = None
     if found is None or found not in (np.dtype(np.float64), np.dtype(np.float32)):

@@ -142,7 +142,7 @@ def _solve(G: np.ndarray, c: np.ndarray) -> np.ndarray:
             pass
         ridge = max(10 * ridge, _SINGULAR_PIVOT)
     # Without a ridge one step of refinement takes off the rounding of the factorization.
-    p = linalg.cho_solve(factor, c)
+    p: np.ndarray = linalg.cho_solve(factor, c)
     for _ in range(1 if ridge == 0 else _REFINEMENTS):
         p = p + linalg.cho_solve(factor, c - G @ p)
     return p

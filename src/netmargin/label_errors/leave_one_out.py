@@ -76,7 +76,7 @@ def predict_exactly(
 def _leave_out(root: np.ndarray, Y: np.ndarray, together: Sequence[np.ndarray]) -> np.ndarray:
     """((A^-1)_GG)^-1 (A^-1 Y)_G of each group G, where A^-1 is the product of root' and root."""
     solved = root.T @ (root @ Y)
-    residual = solved / np.einsum("ij,ij->j", root, root)[:, None]
+    residual: np.ndarray = solved / np.einsum("ij,ij->j", root, root)[:, None]
     for rows in together:
         columns = root[:, rows]
         residual[rows] = np.linalg.solve(columns.T @ columns, solved[rows])

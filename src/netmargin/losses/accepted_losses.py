@@ -65,11 +65,11 @@ def as_loss(loss: Any) -> Loss:
         raise ArgumentError(
             f"loss must be {_WANTED}; got the class {loss.__name__}. Write {loss.__name__}()."
         )
-    check_instance("loss", loss, Loss, _WANTED)
+    found = check_instance("loss", loss, Loss, _WANTED)
     # By type, not isinstance: a subclass may override what our tests have checked.
-    if type(loss) not in TESTED_CLASSES and loss.flaw:
-        raise ArgumentError(f"loss {loss.name!r} contradicts itself: {loss.flaw}")
-    return loss
+    if type(found) not in TESTED_CLASSES and found.flaw:
+        raise ArgumentError(f"loss {found.name!r} contradicts itself: {found.flaw}")
+    return found
 
 
 def _read_torch_loss(loss: nn.Module) -> Loss:

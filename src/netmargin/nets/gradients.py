@@ -35,7 +35,7 @@ _NUMBERS_HELD = 120_000_000
 
 def differentiate_each(
     outputs: Tensor, inputs: Sequence[Tensor], weights: Tensor
-) -> tuple[Any, ...]:
+) -> tuple[Tensor | Any, ...]:
     """Gradients of sums of outputs with each row of weights: a tensor or None for each input."""
     # Anomaly detection reads values, which a batch of backward passes does not allow.
     with torch.autograd.set_detect_anomaly(False):

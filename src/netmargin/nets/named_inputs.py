@@ -5,7 +5,7 @@ rows are the samples.
 import inspect
 import math
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from ..errors import DataError, ModelError
 from .named_scores import read_outputs
 
+Inputs = TypeVar("Inputs")
 LABELS = ("labels", "label", "y", "target", "targets")
 """Keys of a dict that hold labels, in the order in which they are looked for."""
 
@@ -66,7 +67,7 @@ pytree.register_pytree_node(
 )
 
 
-def map_tensors(function: Callable[[Tensor], Any], x: Any) -> Any:
+def map_tensors(function: Callable[[Tensor], Any], x: Inputs) -> Inputs | Any:
     """Inputs of any kind (a tensor, several, or by name) with a function applied to each tensor."""
     return function(x) if isinstance(x, Tensor) else pytree.tree_map_only(Tensor, function, x)
 

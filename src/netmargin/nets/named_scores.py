@@ -46,7 +46,7 @@ class End(NamedTuple):
     place: int = -1  # -1 where no sigmoid returned exactly these numbers
 
 
-def name_scores(model: Any, **changes: Any) -> Any:
+def name_scores(model: Any, **changes: Any) -> nn.Module | Any:
     """The net, or nets, of the same tensors, with scores read as fields of `Reading` say."""
     if isinstance(model, Mapping):
         return {name: name_scores(net, **changes) for name, net in model.items()}

@@ -88,7 +88,7 @@ def pull_back(
     values: Sequence[np.ndarray],
 ) -> np.ndarray:
     """The slope of c . scores in the inputs, where the hidden layers have these values."""
-    slope = weights[-1].T @ functional
+    slope: np.ndarray = weights[-1].T @ functional
     for k in reversed(range(len(slopes))):
         slope = weights[k].T @ np.where(values[k] >= 0, slope, slopes[k] * slope)
     return slope

@@ -78,7 +78,7 @@ def _solve_for_ball(p: np.ndarray, values: np.ndarray, radius: float) -> np.ndar
     """The multiplier mu of each row, (rows, 1): |p/(mu - values)| = radius, mu above values."""
     top = values[:, -1:]
     length = np.sqrt((p * p).sum(1, keepdims=True))
-    mu = top * (1 + 1e-9) + np.abs(p[:, -1:]) / radius + 1e-9 * length / radius + 1e-300
+    mu: np.ndarray = top * (1 + 1e-9) + np.abs(p[:, -1:]) / radius + 1e-9 * length / radius + 1e-300
     for _ in range(_STEPS):
         s = p / (mu - values)
         norm = np.sqrt((s * s).sum(1, keepdims=True))

@@ -137,13 +137,13 @@ class Program:
         """Schur matrices of theta, tau, kappa of every unit, (U, 8, 8)."""
         moved = sides[:, None] @ self.map @ inverse[:, None]
         flat = (len(moved), 8, 8)
-        hessian = self.map.reshape(flat) @ moved.reshape(flat).transpose(0, 2, 1) / 2
+        hessian: np.ndarray = self.map.reshape(flat) @ moved.reshape(flat).transpose(0, 2, 1) / 2
         hessian[:, [6, 7], [6, 7]] += np.where(self.open, slack / kappa, 1.0)
         return hessian
 
     def local_gradient(self, wanted_sides: np.ndarray, wanted_slack: np.ndarray) -> np.ndarray:
         """Right sides of theta, tau, kappa of every unit, (U, 8), for the moments to reach."""
-        right = np.einsum("upsij,usij->up", self.map, wanted_sides) / 2
+        right: np.ndarray = np.einsum("upsij,usij->up", self.map, wanted_sides) / 2
         right[:, 5] += 1.0
         right[:, 6:] += np.where(self.open, wanted_slack, 0.0)
         return right

@@ -161,7 +161,7 @@ def quadratic_matrix(relaxation: Relaxation, theta: np.ndarray, mu: float) -> np
     y, t = rows[1 : 1 + count], rows[1 + count :]
     weighted = theta[:, SQUARE, None] * y
     weighted[:full] += theta[:full, PRODUCT, None] * t
-    matrix = y.T @ weighted
+    matrix: np.ndarray = y.T @ weighted
     inner = theta[:full, PRODUCT, None] * y[:full] + theta[:full, OUTPUT_SQUARE, None] * t
     matrix += t.T @ inner
     linear = relaxation.target + theta[:, LINEAR] @ y + theta[:full, OUTPUT] @ t

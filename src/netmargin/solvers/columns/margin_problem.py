@@ -185,7 +185,7 @@ class MarginProblem(DualSearch):
 
     def select(self, found: np.ndarray) -> np.ndarray | None:
         """Those that would raise t: others only make the linear program larger."""
-        useful = found[self.restricted.improving(found, self._last_dual)]
+        useful: np.ndarray = found[self.restricted.improving(found, self._last_dual)]
         if not self._concluding:
             return useful
         # Above rank 4 there is no more to do once search finds nothing: the bound stays as it is.

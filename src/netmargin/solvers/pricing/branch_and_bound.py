@@ -222,7 +222,7 @@ class ActivationBranchAndBound:
 
 def _diagonal_above(G: np.ndarray) -> np.ndarray:
     """A diagonal D with Diag(D) - G positive semidefinite: row sums, scaled down."""
-    sums = np.abs(G).sum(1)
+    sums: np.ndarray = np.abs(G).sum(1)
     if not len(G):
         return sums
     root = np.sqrt(sums)
