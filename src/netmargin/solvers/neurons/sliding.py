@@ -18,7 +18,7 @@ from .losses import Loss, QuadraticLoss
 from .samples import Samples, respond
 from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
 from .slide import slide
-from .smoothing import asks_for_values, find_multipliers, keep_constraints
+from .smoothing import asks_for_values, find_multipliers, keep_constraints, raise_margins
 from .weights import weigh
 
 # These numbers trade rounds against the time of a round, and were set by trial on digits, 5,000 and
@@ -67,6 +67,8 @@ _SLIDES, _ROUNDS_A_SLIDE = 50, 2
 """Steps of all neurons in a slide, and the rounds from one to the next: a round without one costs
 little, and its bound is better, as the neurons that were added stay where they were missed.
 """
+_ROUNDS_A_RAISE = 20
+"""Rounds from one net whose margins are raised to the next: it takes as long as three rounds."""
 _APART, _SAME = 1e-4, 1e-14
 """Neurons nearer than this in 1 - cosine are merged, or at an angle of the tolerance, but for
 rounding: a neuron missed by less would be refused, and three classes of the plane stayed at gaps of
@@ -331,7 +333,10 @@ class _Descent:
 
     def _offer_net(self) -> None:
         """Keep the present net if its objective is best."""
-        W, A, objective = keep_constraints(self._exact, self.W, self.A)
+        W, A = self.W, self.A
+        if self._rounds % _ROUNDS_A_RAISE == 0:
+            W, A = raise_margins(self._exact, W, A)
+        W, A, objective = keep_constraints(self._exact, W, A)
         # The last net is returned where none keeps the constraints.
         if objective <= self.best.objective:
             self.best = replace(self.best, W=W, A=A, objective=objective, rounds=self._rounds)
