@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 
+from netmargin.datasets import teacher
 from netmargin.solvers.neurons.labels import Rivals, Signs
 from netmargin.solvers.neurons.losses import hinge_loss, squared_hinge_loss
 from netmargin.solvers.neurons.sliding import slide_columns
@@ -32,6 +33,7 @@ CASES = [  # infinite C: hard margin
     ("clusters", 5000, 20, 5, 0.03, 0.02),
     ("teacher", 100_000, 20, 2, 0.003, 0.01),
     ("teacher", 100_000, 20, 2, np.inf, 0.02),
+    ("far teacher", 100_000, 20, 2, np.inf, 0.02),
     ("digits", 1437, 64, 10, 0.1, 0.01),
 ]
 GROWTH = {  # of clusters, 3,000 x 20 of two classes at C = .01, one of which changes
@@ -88,12 +90,17 @@ def measure(data: str, n: int, d: int, K: int, C: float, tol: float) -> None:
 
 
 def draw_samples(data: str, n: int, d: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Digits; signs of a net of five ReLUs; or clusters, half of whose features are informative."""
+    """Digits; signs of a net of five ReLUs, or of six where it is at least 1 away from 0; or
+    clusters, half of whose features are informative.
+    """
     if data == "digits":
         return shuffle(*load_digits(return_X_y=True), random_state=0)
     if data == "clusters":
         shape = {"n_informative": max(d // 2, 3), "n_classes": K, "flip_y": 0.01}
         return make_classification(n, d, **shape, random_state=0)
+    if data == "far teacher":
+        X, y = teacher(n, d, units=6, margin=1.0, seed=3)
+        return X.numpy(), (y > 0).int().numpy()
     random = np.random.default_rng(0)
     X, W, b, a = (random.normal(size=size) for size in ((n, d), (d, 5), 5, 5))
     f = np.maximum(X @ W / np.sqrt(d) + b / 2, 0) @ a

@@ -27,7 +27,7 @@ after so many rounds. Learned each round, before there are neurons to keep the c
 grow without end: three teachers' hard margins of 2,100 samples had gaps of .24 to .35 after 40
 rounds, and have gaps of .12 to .17.
 """
-_RAISES, _DAMPING = 3, 1e-4
+_RAISES, _DAMPING = 6, 1e-4
 """Steps that raise margins below 1, and the part of the mean curvature that keeps them short: steps
 without it cross kinks and lead nowhere, and ten times as much leaves a third of the way.
 """
