@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import netmargin as nm
+from netmargin.nets.forward_faults import find_faults
 from netmargin.nets.input_slopes import doubt_slopes
 
 X = torch.randn(24, 6, generator=torch.Generator().manual_seed(3))
@@ -469,3 +470,23 @@ def test_weights_that_it_does_hold_are_not(name):
     net = Held(OWN[name])
     assert heads(nm.measure, net, labelled(net)) == ("", "")
     assert not nm.analyse(net, X).warning
+
+
+def test_rounding_of_scores_that_cancel_is_no_company():
+    """Sums of one sample and of many round differently, on some machines."""
+
+    net = OtherOrder(3, 1, bias=False).double()
+    net.weight.data = torch.tensor([[1.0, 1.0, -1.0]]).double()
+    X = torch.tensor([[0.25, 0.5, 0.75], [0.125, 0.25, 0.375]]).double()
+    assert find_faults(net, X) == ""
+    assert "Samples see each other" in find_faults(OtherSize(3, 1).double(), X)
+
+
+class OtherOrder(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) + (1.1e-16 if len(x) == 1 else 0.0)
+
+
+class OtherSize(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * len(x)

@@ -243,7 +243,7 @@ def test_ties_are_decided_in_rational_arithmetic():
         net[2].bias.zero_()
     X = torch.tensor([[0.25, 0.5, 0.75], [1.0, 2.0**-54, 1.0]], dtype=torch.float64)
     with torch.no_grad():
-        assert (net(X) == 0).all()
+        assert (net(X).abs() <= 2.0**-54).all()  # 0 or not, by the order of sums
     report = radii(net, X, torch.ones(2), effort="quick")
     assert report.certified_by.tolist() == ["misclassified", ""]
     assert report.upper[0] == 0

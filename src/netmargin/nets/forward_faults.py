@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from ..core.devices import draw_normal
 from ..errors import ModelError, NetmarginError, NonFiniteOutputError
 from .advice import explain_forward_errors
 from .casts import CastsTo
@@ -124,10 +125,15 @@ def find_company(model: nn.Module, x: Any, whole: Tensor, rows: Sequence[int]) -
     try:
         whole = score(exact)
         gap = _difference(whole[worst], score(exact[alone])[0])
+        # What the last digit of an input moves is lost to rounding, as where a score cancels to 0.
+        source = torch.Generator().manual_seed(0)
+        lost = _difference(
+            whole, score(map_floating(lambda z: _change_last_digit(z, source), exact))
+        )
     except NetmarginError:
         return ""
     size = _size_of(whole)
-    if gap <= _SEEN * size:
+    if gap <= max(_SEEN * size, _ROUNDING_UNITS * lost if math.isfinite(lost) else 0.0):
         return ""
     return (
         f"Samples see each other: scores of sample {worst} differ by {gap:.2g}, of {size:.2g},"
@@ -148,6 +154,11 @@ def scoring_in_float64(model: nn.Module) -> Callable[[Any], Tensor]:
             return call_with(model, exact, x)
 
     return score
+
+
+def _change_last_digit(inputs: Tensor, source: torch.Generator) -> Tensor:
+    """Inputs of float64, each changed by about a unit of rounding."""
+    return inputs * (1 + torch.finfo(torch.float64).eps * draw_normal(inputs, source))
 
 
 def _size_of(outputs: Tensor) -> float:
