@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.weak_regularization import KINDS
+from benchmarks import weak_regularization
 
 
 @pytest.mark.slow
@@ -17,8 +17,10 @@ from benchmarks.weak_regularization import KINDS
         ("linear, 4 layers, linf", 8),
     ],
 )
-def test_the_best_start_is_within_1_percent_of_the_exact_minimizer(kind, seed):
-    row = KINDS[kind](seed)
+def test_the_best_start_is_within_1_percent_of_the_exact_minimizer(kind, seed, monkeypatch):
+    # On the second set one start in some twenty ends there, another one on each machine.
+    monkeypatch.setattr(weak_regularization, "STARTS", 100)
+    row = weak_regularization.KINDS[kind](seed)
     assert row.close
     assert row.exact.bound <= row.exact.objective * (1 + 1e-9)
     assert row.exact.objective <= row.exact.bound * (1 + 1e-4)

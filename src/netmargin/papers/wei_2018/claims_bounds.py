@@ -70,8 +70,8 @@ class _Memory:
     hypotheses=(
         "500,000 samples (kernels 3,000), hard ones along 10,000 n axes, which one neuron learns by"
         " heart, and easy ones along one more, of which 0 to 30% are flipped; margins of hard ones"
-        " are small, or the largest (kernels); errors known exactly, bounds below 1; limits of the"
-        " slack for large n: 12 (nets), 5.7 (kernels), 10.7 to 13.4 (depth)"
+        " are small, or the largest (kernels); errors known exactly, bounds below 1 (else drawn"
+        " anew); limits of the slack for large n: 12 (nets), 5.7 (kernels), 10.7 to 13.4 (depth)"
     ),
     tolerance=0.0,
     because="test error minus the bound, which is below 1; no trial may violate it",
