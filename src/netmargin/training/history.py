@@ -47,10 +47,8 @@ class History(Record):
     rows: list[dict[str, Any]] = field(default_factory=list)
     status: Status = Status.RUNNING
     message: str = ""
-    _title, _over = (
-        "Training",
-        ("epoch", "epoch"),
-    )  # of its table, and what rows are over: key, head
+    _title = "Training"  # of its table
+    _over = "epoch", "epoch"  # what rows are over: key, head
 
     def __repr__(self) -> str:
         shown = [f"{len(self.rows)} rows"]
