@@ -22,6 +22,7 @@ from netmargin.nets.threads import one_thread_of_blas
 from netmargin.result import Bracket
 from netmargin.solvers import f1_logistic, f1_max_margin, f1_soft_margin, min_norm_interpolation
 from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
+from netmargin.solvers.neurons.constraints import keep_constraints
 from netmargin.solvers.neurons.labels import Labels, Rivals, Signs
 from netmargin.solvers.neurons.losses import (
     LogisticLoss,
@@ -33,7 +34,6 @@ from netmargin.solvers.neurons.losses import (
 from netmargin.solvers.neurons.samples import Samples, respond
 from netmargin.solvers.neurons.search import unit_rows
 from netmargin.solvers.neurons.sliding import slide_columns
-from netmargin.solvers.neurons.smoothing import keep_constraints
 from netmargin.solvers.regularized import f1_squared
 
 from .clock import clock_of_process

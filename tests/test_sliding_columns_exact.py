@@ -13,12 +13,13 @@ from test_sliding_columns import PLANE, draw, make_loss
 
 from netmargin.core.cone_program import minimize
 from netmargin.result import Status
-from netmargin.solvers.neurons import exact_weights, losses, samples, search, sliding, smoothing
+from netmargin.solvers.neurons import constraints, exact_weights, losses, samples, search, sliding
 from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
+from netmargin.solvers.neurons.constraints import keep_constraints
 from netmargin.solvers.neurons.exact_weights import Cap, LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
+from netmargin.solvers.neurons.multipliers import Multipliers
 from netmargin.solvers.neurons.slide import _evaluate
-from netmargin.solvers.neurons.smoothing import find_multipliers, keep_constraints
 
 SLOPES = [0.0, 0.1, 0.5, -1.0]
 
@@ -192,7 +193,7 @@ def test_neurons_that_cannot_be_moved_to_values_stay_and_others_join():
     Z, Y = random.normal(size=(20, 6)), random.normal(size=(20, 1))
     W, A = search.unit_rows(random.normal(size=(1, 6))), np.ones((1, 1))
     given = samples.Samples(Z, losses.squared_loss(Y, np.full(20, np.inf)), RELU)
-    moved, _ = smoothing._move_to_values(given, Y, W, A)
+    moved, _ = constraints._move_to_values(given, Y, W, A)
     assert (moved == W).all()
     W, A, objective = keep_constraints(given, W, A)
     assert RELU.feature(Z @ W.T) @ A == pytest.approx(Y, abs=1e-9)
@@ -213,7 +214,7 @@ def test_margins_that_noise_lowers_are_raised_for_less_than_scaling_costs(phi):
         W = search.unit_rows(W + 0.02 * random.normal(size=W.shape))
         A = A * (1 + 0.02 * random.normal(size=A.shape)) / np.abs(f[far]).min()
         norm, scaled = np.abs(A).sum(), keep_constraints(given, W, A)[2]
-        W, A, objective = keep_constraints(given, *smoothing.raise_margins(given, W, A))
+        W, A, objective = keep_constraints(given, *constraints.raise_margins(given, W, A))
         assert (loss.labels.margins(phi.feature(Z[far] @ W.T) @ A) >= 1 - 1e-9).all()
         assert objective == pytest.approx(np.abs(A).sum())
         assert objective <= 1.05 * norm < 1.2 * norm <= scaled
@@ -231,11 +232,11 @@ def test_margins_are_never_lowered():
         nets = [(search.unit_rows(W + 0.1 * random.normal(size=W.shape)), 10 * A)]
         nets += [(W, -A)]
         for net in nets:
-            raised = smoothing.raise_margins(given, *net)
+            raised = constraints.raise_margins(given, *net)
             assert keep_constraints(given, *raised)[2] <= keep_constraints(given, *net)[2]
     off = np.array([[-1.0]]), np.array([[1.0]])
     given = samples.Samples(np.ones((1, 1)), make_loss("hard", np.array([[1.0]])), RELU)
-    assert smoothing.raise_margins(given, *off) == off
+    assert constraints.raise_margins(given, *off) == off
 
 
 def test_values_that_bind_each_other_are_taken():
@@ -433,7 +434,7 @@ def test_what_slides_is_the_objective_and_its_gradient(phi, K, monkeypatch):
 def test_multipliers_are_those_of_the_constraint(cost):
     """min a + cost max(0, 1 - a) over a >= 0 is 1 at a = 1, whose multiplier is 1."""
     loss = losses.hinge_loss(Signs(np.ones((1, 1))), np.array([cost]))
-    multipliers = find_multipliers(loss, lambda C: float(np.abs(C).max()))
+    multipliers = Multipliers(loss, lambda C: float(np.abs(C).max()), many=False)
     for _ in range(3):
         smooth = multipliers.loss
         a = 1 - (1 - smooth.centre) / smooth.cost  # where its slope is 1

@@ -74,6 +74,11 @@ class QuadraticLoss:
         """Whether the loss has corners, so that it is to be smoothed first."""
         return bool(np.isinf(self.cost).all())
 
+    @property
+    def hard(self) -> bool:
+        """Whether it is a constraint, whose multipliers have no bound."""
+        return self.exact and bool(np.isinf(self.high).any())
+
     def value(self, F: np.ndarray) -> float:
         short = self.target - self.labels.margins(F)
         if self.exact:

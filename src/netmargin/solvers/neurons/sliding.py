@@ -13,12 +13,13 @@ from ...core.progress import Progress
 from ...nets.threads import one_thread_of_blas
 from ...result import Bracket, Status
 from .activations import RELU, Activation
+from .constraints import asks_for_values, keep_constraints, raise_margins
 from .exact_weights import Cap, LinearWeights, most_neurons, weigh_exactly
 from .losses import Loss, QuadraticLoss
+from .multipliers import Multipliers
 from .samples import Samples, respond
 from .search import QUICK, QUICK_OF_SEVERAL, THOROUGH, Look, find_neurons
 from .slide import slide
-from .smoothing import asks_for_values, find_multipliers, keep_constraints, raise_margins
 from .weights import weigh
 
 # These numbers trade rounds against the time of a round, and were set by trial on digits, 5,000 and
@@ -171,7 +172,11 @@ class _Descent:
         self._recent, self._new = np.zeros((0, D)), (self.W[:0], self.A[:0])
         self._F = self._samples.outputs(self.W, self.A)
         many = asks_for_values(exact.loss) and n * K > _MOST_VALUES
-        self._multipliers = find_multipliers(exact.loss, self._find_largest, many)
+        self._multipliers = (
+            Multipliers(exact.loss, self._find_largest, many)
+            if isinstance(exact.loss, QuadraticLoss) and exact.loss.exact
+            else None
+        )
         linear = self._multipliers and K == 1 and not many and n <= _MOST_LINEAR
         self._cap = Cap()
         self._linear = LinearWeights(exact, self._cap) if linear else None

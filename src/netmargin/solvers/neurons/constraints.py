@@ -1,8 +1,5 @@
-"""Losses with corners, and constraints, by the method of multipliers (Rockafellar 1976): the smooth
-losses that take their place, and nets that keep the constraints.
-"""
+"""Nets that keep the constraints of a loss: moved to where they do, and scaled for the rest."""
 
-from collections.abc import Callable
 from typing import TypeGuard
 
 import numpy as np
@@ -11,22 +8,6 @@ from .labels import Signs, least_margin
 from .losses import Loss, QuadraticLoss
 from .samples import Samples
 
-_FIRST_WIDTH, _LAST_WIDTH, _NARROWER = 1.0, 0.1, 0.7
-"""The part of the target over which a hinge is rounded, first and last, and its factor a round:
-what is narrower is too stiff to slide along, and multipliers move what is left to its place.
-"""
-_VIOLATION, _VIOLATION_OF_MANY, _FASTEST = 0.2, 0.05, 2.0
-"""The typical violation of a constraint that its multiplier pays for, in units of the target, for
-margins and for many values, and the most by which that price changes in a round. Stiffer ones leave
-gaps of .4 for margins of 100,000 samples. Values of five neurons, 63 to 835 samples, took .36 to .9
-of the time on nine sets of twelve, and longer on three.
-"""
-_MISSED, _PATIENCE = 1.3, 15
-"""Multipliers of constraints are learned once no neuron is worth more than this times its cost, or
-after so many rounds. Learned each round, before there are neurons to keep the constraints, they
-grow without end: three teachers' hard margins of 2,100 samples had gaps of .24 to .35 after 40
-rounds, and have gaps of .12 to .17.
-"""
 _RAISES, _DAMPING = 6, 1e-4
 """Steps that raise margins below 1, and the part of the mean curvature that keeps them short: steps
 without it cross kinks and lead nowhere, and ten times as much leaves a third of the way.
@@ -45,63 +26,9 @@ _TINY = 1e-300
 """Keeps samples of length 0 from dividing by 0."""
 
 
-class Multipliers:
-    """The smooth losses of the rounds, one after the other, of a loss with corners."""
-
-    def __init__(
-        self, exact: QuadraticLoss, largest: Callable[[np.ndarray], float], many: bool
-    ) -> None:
-        """`largest` finds the largest value of a neuron at coefficients (n, K); `many` says whether
-        the constraints are many values.
-        """
-        self._violation = _VIOLATION_OF_MANY if many else _VIOLATION
-        self._exact, self._width, target = exact, _FIRST_WIDTH, exact.target
-        self.capped = bool(np.isfinite(exact.high).all())
-        # Those of f = 0, where they are known. Contradictions may cancel each other to 0.
-        even = target / (largest(exact.labels.combine(target)) or 1.0)
-        p = exact.high if self.capped else even
-        self._size, self._rounds = _mean_size(target), 0
-        self._price = self._suit(p)
-        self.loss = exact.smoothed(p, self._price)
-
-    def learn_late(self, p: np.ndarray, largest: float) -> None:
-        """Take multipliers p (n, R) if the smooth loss is done with: `largest` is the largest value
-        of a neuron.
-        """
-        self._rounds += 1
-        if self.capped or largest <= _MISSED or self._rounds >= _PATIENCE:
-            self.learn(p)
-
-    def learn(self, p: np.ndarray) -> None:
-        """Take multipliers p (n, R)."""
-        self._rounds, self._width = 0, max(_LAST_WIDTH, _NARROWER * self._width)
-        self._price = np.clip(self._suit(p), self._price / _FASTEST, self._price * _FASTEST)
-        self.loss = self._exact.smoothed(p, self._price)
-
-    def _suit(self, p: np.ndarray) -> np.ndarray | float:
-        """The curvature of the smooth loss, (n, 1) or one for all, that suits multipliers p."""
-        if self.capped:
-            return self._exact.high.max(1, keepdims=True) / self._width
-        return _mean_size(p) / (self._violation * self._size)
-
-
-def _mean_size(values: np.ndarray) -> float:
-    """The mean size of those that are not 0, or 1 if all are."""
-    return float(np.abs(values[values != 0]).mean()) if values.any() else 1.0
-
-
-def find_multipliers(
-    loss: Loss, largest: Callable[[np.ndarray], float], many: bool = False
-) -> Multipliers | None:
-    """The multipliers of a loss, or none where it is smooth."""
-    if isinstance(loss, QuadraticLoss) and loss.exact:
-        return Multipliers(loss, largest, many)
-    return None
-
-
 def asks_for_values(loss: Loss) -> TypeGuard[QuadraticLoss]:
     """Whether its constraints are the values of all outputs."""
-    return isinstance(loss, QuadraticLoss) and loss.exact and loss.low == -np.inf
+    return isinstance(loss, QuadraticLoss) and loss.hard and loss.low == -np.inf
 
 
 def keep_constraints(
@@ -114,7 +41,7 @@ def keep_constraints(
     if asks_for_values(loss):
         W, A, missed = _take_values(samples, loss.target, W, A)
         rest = 0.0 if missed <= _EQUAL else np.inf
-    elif isinstance(loss, QuadraticLoss) and loss.exact and np.isinf(loss.high).any():
+    elif isinstance(loss, QuadraticLoss) and loss.hard:
         least = least_margin(loss.labels, samples.outputs(W, A))
         A, rest = (A / least, 0.0) if least > 0 else (A, np.inf)
     else:
@@ -129,9 +56,8 @@ def raise_margins(samples: Samples, W: np.ndarray, A: np.ndarray) -> tuple[np.nd
     Each step is the shortest that lifts short margins to 1 and leaves others near 1 as they are.
     """
     loss, phi = samples.loss, samples.activation
-    if not (isinstance(loss, QuadraticLoss) and isinstance(loss.labels, Signs) and len(W)):
-        return W, A
-    if not (loss.exact and np.isinf(loss.high).any()):
+    hard = isinstance(loss, QuadraticLoss) and loss.hard
+    if not (hard and isinstance(loss.labels, Signs) and len(W)):
         return W, A
     given, y = (W, A), loss.labels.y[:, 0]
     for _ in range(_RAISES):
