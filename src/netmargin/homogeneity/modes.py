@@ -1,7 +1,7 @@
 """Ways to look into a forward pass: its modules, its tensors, and those that leave it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -28,18 +28,14 @@ class ModulePath:
         def leave(*_: Any) -> None:
             self._running.pop()
 
-        handles = []
-        for name, module in model.named_modules():
-            handles.append(
-                module.register_forward_pre_hook(lambda *_, name=name: self._running.append(name))
-            )
-            # Also after an error, or a module that catches one would leave a wrong path.
-            handles.append(module.register_forward_hook(leave, always_call=True))
-        try:
+        with ExitStack() as hooks:
+            for name, module in model.named_modules():
+                hooks.enter_context(
+                    module.register_forward_pre_hook(lambda *_, at=name: self._running.append(at))
+                )
+                # Also after an error, or a module that catches one would leave a wrong path.
+                hooks.enter_context(module.register_forward_hook(leave, always_call=True))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
 class Escapes(TorchFunctionMode):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -56,15 +57,13 @@ def observe_exponents(
             if isinstance(leaf, Tensor)
         ]
 
-    try:
-        with torch.random.fork_rng():  # the pass that is followed draws its own numbers
-            for generic in (False, True):  # at values such as 0 an operation may tell nothing
-                found = _read_exponents(partial(outputs_at, generic=generic))
-                if found is not None:
-                    return found
     # Any operation may come here, with arguments that it takes in one dtype only.
-    except (RuntimeError, TypeError, ValueError, NotImplementedError):
-        pass
+    refused = suppress(RuntimeError, TypeError, ValueError, NotImplementedError)
+    with refused, torch.random.fork_rng():  # the pass that is followed draws its own numbers
+        for generic in (False, True):  # at values such as 0 an operation may tell nothing
+            found = _read_exponents(partial(outputs_at, generic=generic))
+            if found is not None:
+                return found
     return None
 
 

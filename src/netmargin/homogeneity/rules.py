@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .degree import CONSTANT, ZERO, AnyDegree, add_degrees, scale_degree
 from .float64_mode import ROUGH
-from .registry import rule
+from .registry import RULES, rule
 from .trace import Trace
 
 # -- functions of one argument that are homogeneous of order 1 in it
@@ -34,7 +34,7 @@ from .trace import Trace
     "roll", "flip", "gather", "index_select", "index", "repeat", "_unsafe_view", "tril", "triu",
     "embedding", "diag_embed", "im2col", "col2im", "take", "unfold_backward", "transpose", "t",
     "squeeze", "unsqueeze", "swapaxes", "view_copy", "_reshape_copy", "expand_copy",
-    "masked_select", "as_strided", "select_copy", "slice_copy", "transpose_copy",
+    "masked_select", "as_strided", "select_copy", "slice_copy", "transpose_copy", "scalar_tensor",
 )  # fmt: skip
 def _same_as_first(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
     return trace.degree(value)
@@ -72,47 +72,21 @@ def _two_of_the_same(trace: Trace, value: Any, *_: Any, **__: Any) -> tuple[AnyD
 
 
 @rule(
-    "sign",
-    "sgn",
-    "argmax",
-    "argmin",
-    "argsort",
-    "signbit",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "heaviside",
-)
-def _scale_invariant(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
-    return CONSTANT
-
-
-@rule(
-    "empty_like",
-    "zeros_like",
-    "new_zeros",
-    "new_empty",
-    "zeros",
-    "empty",
-    "zero",
-    "new_empty_strided",
-    "empty_strided",
-)
+    "empty_like", "zeros_like", "new_zeros", "new_empty", "zeros", "empty", "zero",
+    "new_empty_strided", "empty_strided",
+)  # fmt: skip
 def _zeros(trace: Trace, *_: Any, **__: Any) -> AnyDegree:
     return ZERO
 
 
 @rule(
-    "ones_like",
-    "new_ones",
-    "rand_like",
-    "randn_like",
-    "bernoulli",
-    "uniform",
-    "normal",
-    "random",
+    # Signs, places and questions, which no factor above 0 changes.
+    "sign", "sgn", "argmax", "argmin", "argsort", "signbit", "isnan", "isinf", "isfinite",
+    "heaviside",
+    # Ones and random numbers.
+    "ones_like", "new_ones", "rand_like", "randn_like", "bernoulli", "uniform", "normal", "random",
     "exponential",
-)
+)  # fmt: skip
 def _constant(trace: Trace, *_: Any, **__: Any) -> AnyDegree:
     return CONSTANT
 
@@ -123,41 +97,24 @@ def _fill(trace: Trace, _: Any, *rest: Any, **kwargs: Any) -> AnyDegree:
     return trace.degree(value)
 
 
-@rule("scalar_tensor")
-def _scalar(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
+@rule("copy", "_weight_norm_interface", "_weight_norm")
+def _same_as_second(trace: Trace, _: Any, value: Any, *__: Any, **___: Any) -> AnyDegree:
+    # What is copied, or the magnitude beside a direction.
     return trace.degree(value)
-
-
-@rule("copy")
-def _copy(trace: Trace, _: Any, source: Any, *__: Any, **___: Any) -> AnyDegree:
-    return trace.degree(source)
 
 
 @rule("constant_pad_nd")
 def _pad(trace: Trace, value: Any, _: Any, number: Any = 0, *__: Any) -> AnyDegree:
-    return trace.same(
-        trace.degree(value), trace.degree(number), "pads with a number other than 0", "pad with 0"
-    )
+    return trace.agree((value, number), "pads with a number other than 0", "pad with 0")
 
 
 # -- products, quotients, powers
 
 
 @rule(
-    "mul",
-    "mm",
-    "bmm",
-    "mv",
-    "dot",
-    "vdot",
-    "outer",
-    "ger",
-    "convolution",
-    "_convolution",
-    "matmul",
-    "linear",
-    "cross",
-)
+    "mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "convolution", "_convolution",
+    "matmul", "linear", "cross",
+)  # fmt: skip
 def _product(trace: Trace, a: Any, b: Any, bias: Any = None, *_: Any, **__: Any) -> AnyDegree:
     product = trace.product(a, b)
     return trace.add_bias(product, bias, a, b) if isinstance(bias, Tensor) else product
@@ -183,24 +140,13 @@ def _quotient(
     )
 
 
-@rule("reciprocal")
-def _reciprocal(trace: Trace, value: Any) -> AnyDegree:
-    return scale_degree(trace.degree(value), -1)
+_POWERS = {"reciprocal": -1, "square": 2, "var": 2, "sqrt": 0.5, "rsqrt": -0.5}
+"""ATen operation -> the power of its argument that it scales with."""
 
-
-@rule("square", "var")
-def _square(trace: Trace, value: Any, *_: Any, **__: Any) -> AnyDegree:
-    return scale_degree(trace.degree(value), 2)
-
-
-@rule("sqrt")
-def _square_root(trace: Trace, value: Any) -> AnyDegree:
-    return scale_degree(trace.degree(value), 0.5)
-
-
-@rule("rsqrt")
-def _inverse_square_root(trace: Trace, value: Any) -> AnyDegree:
-    return scale_degree(trace.degree(value), -0.5)
+for _name, _exponent in _POWERS.items():
+    RULES[_name] = lambda trace, value, *_, power=_exponent, **__: scale_degree(
+        trace.degree(value), power
+    )
 
 
 @rule("pow")
@@ -213,8 +159,3 @@ def _power(trace: Trace, base: Any, exponent: Any) -> AnyDegree:
             return trace.unknown("a power whose exponent is a tensor")
         exponent = exponent.item()
     return scale_degree(trace.degree(base), exponent)
-
-
-@rule("_weight_norm_interface", "_weight_norm")
-def _weight_norm(trace: Trace, direction: Any, magnitude: Any, *_: Any) -> AnyDegree:
-    return trace.degree(magnitude)

@@ -79,16 +79,12 @@ class ScalingProbe:
         if not as_it_is:
             generator = torch.Generator().manual_seed(seed)
             for name, size in _typical_sizes(self._parameters).items():
-                self._parameters[name] = _generic(
-                    self._parameters[name], generator, noise * (size or 1.0)
-                )
+                _add_noise(self._parameters[name], generator, noise * (size or 1.0))
             # Running means are noisy too: zeros, as at the start of training, would hide that they
             # do not scale.
             for name, buffer in self._buffers.items():
                 if name.endswith("running_mean"):
-                    self._buffers[name] = _generic(
-                        buffer, generator, noise * (_size(buffer) or 1.0)
-                    )
+                    _add_noise(buffer, generator, noise * (_size(buffer) or 1.0))
         for name in zeroed:
             self._parameters[name] = torch.zeros_like(self._parameters[name])
         self._at_one = self.outputs({})
@@ -141,12 +137,11 @@ class ScalingProbe:
 def generic_inputs(x: Any) -> Any:
     """Add noise to the inputs: blank or constant samples tell nothing about scaling."""
 
-    def add_noise(part: Tensor) -> Tensor:
-        generator = torch.Generator().manual_seed(0)
-        noise = draw_noise(part.shape, generator)
+    def move(part: Tensor) -> Tensor:
+        noise = draw_noise(part.shape, torch.Generator().manual_seed(0))
         return part + (_size(part) or 1.0) * noise.to(part.device)
 
-    return map_floating(add_noise, x)
+    return map_floating(move, x)
 
 
 def draw_noise(shape: Sequence[int], generator: torch.Generator) -> Tensor:
@@ -179,7 +174,7 @@ def _size(values: Tensor) -> float:
     return euclidean_norm(values) / math.sqrt(max(values.numel(), 1))
 
 
-def _generic(values: Tensor, generator: torch.Generator, size: float) -> Tensor:
+def _add_noise(values: Tensor, generator: torch.Generator, size: float) -> None:
     """Add noise of at most `size` to floating values, in place."""
     if values.is_floating_point():
         most = size / max(values.ndim, 1)
@@ -188,4 +183,3 @@ def _generic(values: Tensor, generator: torch.Generator, size: float) -> Tensor:
             noise = draw_noise((length,), generator)
             shape = [-1 if d == dimension else 1 for d in range(values.ndim)]
             values += (most * noise).reshape(shape).to(values.device)
-    return values

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .degree import CONSTANT, ZERO, AnyDegree
+from .degree import CONSTANT, AnyDegree
 from .registry import rule
 from .trace import Trace
 
@@ -40,9 +40,8 @@ def _sum(trace: Trace, a: Any, b: Any, *_: Any, **__: Any) -> AnyDegree:
 
 @rule("maximum", "minimum", "fmax", "fmin")
 def _elementwise(trace: Trace, a: Any, b: Any, *_: Any, **__: Any) -> AnyDegree:
-    return trace.same(
-        trace.degree(a),
-        trace.degree(b),
+    return trace.agree(
+        (a, b),
         "combines two branches that scale with different powers of the parameters",
         "normalize the stronger branch without affine parameters, or give both branches the same"
         " number of layers",
@@ -55,25 +54,11 @@ def _extreme(trace: Trace, value: Any, other: Any = None, *_: Any, **__: Any) ->
 
 
 @rule(
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "logical_and",
-    "logical_or",
-    "bitwise_and",
-    "bitwise_or",
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "bitwise_and", "bitwise_or",
     "isclose",
-)
+)  # fmt: skip
 def _comparison(trace: Trace, a: Any, b: Any, *_: Any, **__: Any) -> AnyDegree:
-    trace.same(
-        trace.degree(a),
-        trace.degree(b),
-        "compares with a threshold that does not scale",
-        "compare with 0",
-    )
+    trace.agree((a, b), "compares with a threshold that does not scale", "compare with 0")
     return CONSTANT
 
 
@@ -86,63 +71,32 @@ def _selection(trace: Trace, condition: Any, a: Any = None, b: Any = None) -> An
 
 @rule("cat", "stack", "_stack", "concat", "block_diag")
 def _concatenation(trace: Trace, tensors: Sequence[Tensor], *_: Any, **__: Any) -> AnyDegree:
-    degree: AnyDegree = ZERO
-    for tensor in tensors:
-        degree = trace.same(
-            degree,
-            trace.degree(tensor),
-            "joins values that scale with different powers of the parameters",
-            "normalize them before joining",
-        )
-    return degree
+    reason = "joins values that scale with different powers of the parameters"
+    return trace.agree(tensors, reason, "normalize them before joining")
 
 
 @rule(
-    "index_put",
-    "scatter",
-    "scatter_add",
-    "index_add",
-    "index_copy",
-    "masked_scatter",
-    "slice_scatter",
-    "select_scatter",
-)
+    "index_put", "scatter", "scatter_add", "index_add", "index_copy", "masked_scatter",
+    "slice_scatter", "select_scatter",
+)  # fmt: skip
 def _scatter(trace: Trace, target: Any, *rest: Any, **__: Any) -> AnyDegree:
-    degree = trace.degree(target)
-    for value in rest:
-        if isinstance(value, Tensor) and value.is_floating_point():
-            degree = trace.same(
-                degree,
-                trace.degree(value),
-                "writes values that scale differently",
-                "use separate tensors",
-            )
-    return degree
+    written = [v for v in rest if isinstance(v, Tensor) and v.is_floating_point()]
+    reason = "writes values that scale differently"
+    return trace.agree((target, *written), reason, "use separate tensors")
 
 
 @rule("masked_fill")
 def _fill_masked(trace: Trace, value: Any, _: Any, number: Any) -> AnyDegree:
-    return trace.same(
-        trace.degree(value),
-        trace.degree(number),
-        "fills with a number that does not scale",
-        "fill with 0 or infinity",
-    )
+    reason = "fills with a number that does not scale"
+    return trace.agree((value, number), reason, "fill with 0 or infinity")
 
 
-@rule("clamp_max")
+@rule("clamp_max", "threshold")
 def _cut_off(trace: Trace, value: Any, *levels: Any) -> AnyDegree:
     """Require that all levels at which a value is cut off scale like it."""
-    degree = trace.degree(value)
-    for level in levels:
-        if level is not None:
-            degree = trace.same(
-                degree,
-                trace.degree(level),
-                "cuts off at a level that does not scale",
-                "use ReLU (cut off at 0)",
-            )
-    return degree
+    given = [level for level in levels if level is not None]
+    reason = "cuts off at a level that does not scale"
+    return trace.agree((value, *given), reason, "use ReLU (cut off at 0)")
 
 
 @rule("clamp", "clamp_min")
@@ -152,11 +106,6 @@ def _clamp(trace: Trace, value: Any, low: Any = None, high: Any = None) -> AnyDe
         trace.adds_epsilon(low)
         return trace.degree(value)
     return _cut_off(trace, value, low, high)
-
-
-@rule("threshold")
-def _threshold(trace: Trace, value: Any, level: Any, replacement: Any) -> AnyDegree:
-    return _cut_off(trace, value, level, replacement)
 
 
 @rule("hardtanh")

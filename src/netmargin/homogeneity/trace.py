@@ -1,7 +1,7 @@
 """What is known of the values of a forward pass, and what its operations require of them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -135,6 +135,13 @@ class Trace:
         if a != b:
             self.constraints.append(Constraint(b - a, self.where, reason, replacement, bias))
         return a
+
+    def agree(self, values: Iterable[Any], reason: str, replacement: str) -> AnyDegree:
+        """Require that values scale alike; return their common degree."""
+        degree: AnyDegree = ZERO
+        for value in values:
+            degree = self.same(degree, self.degree(value), reason, replacement)
+        return degree
 
     def invariant(self, degree: AnyDegree, reason: str, replacement: str) -> AnyDegree:
         """Require that a value does not scale at all; return the degree of a constant."""

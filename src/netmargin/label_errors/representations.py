@@ -50,12 +50,9 @@ def _net_features(model: nn.Module, layer: nn.Linear, X: Tensor) -> np.ndarray:
         lambda _, inputs: kept.append(inputs[0].detach().flatten(1).float().cpu())
     )
     device, dtype = device_and_dtype(model)
-    try:
-        with in_mode(model, training=False), torch.no_grad():
-            for x in X.split(_SAMPLES_AT_ONCE):
-                call_net(model, x.to(device, dtype))
-    finally:
-        hook.remove()
+    with hook, in_mode(model, training=False), torch.no_grad():
+        for x in X.split(_SAMPLES_AT_ONCE):
+            call_net(model, x.to(device, dtype))
     return scale_rows(standardize(torch.cat(kept).numpy()))
 
 

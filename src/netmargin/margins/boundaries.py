@@ -124,11 +124,8 @@ def _cut_at(layer: nn.Module, samples: int) -> Iterator[list[Tensor]]:
         points.append(output.detach().clone().requires_grad_())
         return points[-1].clone()
 
-    handle = layer.register_forward_hook(cut)
-    try:
+    with layer.register_forward_hook(cut):
         yield points
-    finally:
-        handle.remove()
 
 
 def _ordered_gaps(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

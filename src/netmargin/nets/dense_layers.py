@@ -3,7 +3,7 @@ record their inputs and let a gradient be taken in their outputs.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -32,13 +32,10 @@ def shift_outputs(
 
         return shift
 
-    modules = dict(twin.named_modules())
-    handles = [modules[name].register_forward_hook(hook(name)) for name in added]
-    try:
+    with ExitStack() as hooks:
+        for name in added:
+            hooks.enter_context(twin.get_submodule(name).register_forward_hook(hook(name)))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str, ...]:
@@ -57,13 +54,10 @@ def find_dense_layers(twin: nn.Module, names: set[str], x: Tensor) -> tuple[str,
         # One row for each vector that the layer is applied to: tokens or patches give several.
         calls.setdefault(module, []).append(output.numel() // module.out_features)
 
-    handles = [module.register_forward_hook(record_rows) for module in candidates.values()]
-    try:
-        with torch.no_grad(), _Uses() as uses:
-            call_net(twin, x)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.no_grad(), _Uses() as uses:
+        for module in candidates.values():
+            hooks.enter_context(module.register_forward_hook(record_rows))
+        call_net(twin, x)
     return tuple(
         name
         for name, module in candidates.items()
