@@ -187,7 +187,7 @@ def _refine(
     best, least = (a, 0.0, np.inf), np.inf
     sums = 1 + bound_sums(len(y))
     for k in range(_REFINEMENTS):
-        outputs, errors = matrix.multiply_extended(y * a)
+        outputs, errors = multiply_extended(matrix.values, y * a)
         outputs = y * outputs
         square = float(a @ (outputs + errors)) * sums
         norm, total = np.sqrt(square), float(a.sum())

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..core.matrices import EPS
 from ..core.saved_records import Record
-from .extended import multiply_extended
 
 _UNIT_RANGE = (1e-60, 1e60)
 """Largest entries that are kept as they are: fourth powers of such numbers are within float64."""
@@ -79,9 +78,3 @@ class KernelMatrix(Record):
     def multiply(self, V: np.ndarray) -> np.ndarray:
         """The product (n, k) with V (n, k), in float64 and in units of `scale`."""
         return self.values @ V if self.compute is None else self.compute(V) / self.scale
-
-    def multiply_extended(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The product (n,) with v (n,) as if in numbers of twice the digits of float64, rounded to
-        the longest floats of this machine, and bounds (n,) of its errors. A hundred times slower.
-        """
-        return multiply_extended(self.values, v)

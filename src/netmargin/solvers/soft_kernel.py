@@ -11,7 +11,7 @@ from ..core.deadline import Deadline
 from ..core.matrices import EPS, check_sample_weight, kernel_values
 from ..errors import ArgumentError
 from ..result import SoftSolution, Status, judge_bracket
-from .extended import round_down
+from .extended import multiply_extended, round_down
 from .kernel_engine import KernelProblem, solve_kernel
 from .kernel_matrix import KernelMatrix, bound_sums
 from .kernel_problem import validate_kernel
@@ -129,7 +129,7 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
         if found.gap > self.tol and matrix.affords_extended:
             ideal = self._bracket_at(dual, outputs, np.zeros(len(y)))
             if ideal.gap <= self.tol:
-                outputs, errors = matrix.multiply_extended(y * dual)
+                outputs, errors = multiply_extended(matrix.values, y * dual)
                 found = self._judge_rounded(self._bracket_at(dual, y * outputs, errors))
         return found
 
@@ -169,12 +169,12 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
         """
         matrix, y, unit = self.matrix, self.y, self.matrix.scale
         a, p = found.coefficients * unit, found.dual * unit
-        outputs, errors = matrix.multiply_extended(a)
+        outputs, errors = multiply_extended(matrix.values, a)
         square = float(a @ outputs + np.abs(a) @ errors)
         hinges = np.maximum(1 - (y * outputs - errors), 0.0)
         sums = 1 + (len(y) + 4) * EPS
         objective = float((0.5 * square + self.caps @ hinges) * sums) / unit
-        outputs, errors = matrix.multiply_extended(y * p)
+        outputs, errors = multiply_extended(matrix.values, y * p)
         eps = (len(y) + 4) * np.finfo(np.longdouble).eps
         largest = p @ (y * outputs + errors + eps * np.abs(outputs))
         lower = (1 - eps) * p.astype(np.longdouble).sum() - 0.5 * (1 + eps) * largest

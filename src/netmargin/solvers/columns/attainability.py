@@ -16,6 +16,7 @@ from scipy.linalg import qr
 
 from ...core.matrices import SolverData, split_lengths
 from ...core.saved_records import Record
+from ..hull import as_integers
 from ..pricing.rays import find_lines
 
 _ROUNDING = 8 * np.finfo(float).eps
@@ -121,9 +122,7 @@ def _is_implied(data: SolverData, i: int, j: int) -> bool:
 
 def _exact_ray(z: np.ndarray) -> tuple[tuple[int, ...], Fraction]:
     """The direction of z as integers without a common factor, and its length in units of them."""
-    parts = [Fraction(x) for x in z.tolist()]
-    scale = math.lcm(*(part.denominator for part in parts))
-    integers = [int(part * scale) for part in parts]
+    integers, scale = as_integers(z)
     common = math.gcd(*integers)
     return tuple(n // common for n in integers) if common else (0,), Fraction(common, scale)
 

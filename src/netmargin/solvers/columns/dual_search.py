@@ -9,12 +9,10 @@ import numpy as np
 from ...core.matrices import EPS
 from ..neurons.search import search_neurons, unit_rows
 from .falling_targets import FallingTargets
-from .neuron_search import NeuronSearch
+from .neuron_search import COLUMNS_PER_ROUND, NeuronSearch
 from .options import Options
 from .restricted_problem import RestrictedProblem
 
-COLUMNS_PER_ROUND = 32
-"""Neurons added per round: more save rounds, but make the linear program larger."""
 STARTS, THOROUGH_STARTS = 64, 512
 """Random starts of local search, in a round and before a conclusion above rank 4, where only search
 tells whether a neuron is missing.
@@ -128,7 +126,6 @@ class DualSearch(NeuronSearch):
                 floor=max(self.t, 0.5 * self.zero_margin),
                 found=self.local_upper,
                 attained=self.t if work is None else 0.0,
-                count=COLUMNS_PER_ROUND,
                 work=work,
                 report=report,
             )

@@ -16,8 +16,9 @@ import numpy as np
 from ...result import Bracket
 from ..neurons.search import draw_starts
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
-from .dual_search import COLUMNS_PER_ROUND, STARTS, THOROUGH_STARTS, DualSearch
+from .dual_search import STARTS, THOROUGH_STARTS, DualSearch
 from .engine import Patience, Report
+from .neuron_search import COLUMNS_PER_ROUND
 from .options import Options
 from .restricted_problem import RestrictedProblem
 from .smooth_ascent import ascend_margin

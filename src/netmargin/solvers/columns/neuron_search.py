@@ -12,6 +12,8 @@ from ..pricing.best_directions import Pricing
 from ..pricing.bounds import WORK_PER_SECOND, PricingBound
 from .options import Options
 
+COLUMNS_PER_ROUND = 32
+"""Neurons added per round: more save rounds, but make the restricted problem larger."""
 _SEARCH_SHARE = 1 / 5
 """Share of a time limit for the search, before a proof at any cost."""
 _LEAST_WORK, _MOST_WORK, _WORK_SHARE = 1.5e8, 3e8, 0.1
@@ -74,7 +76,6 @@ class NeuronSearch:
         floor: float,
         found: float,
         attained: float,
-        count: int,
         work: float | None = None,
         report: Callable[[float], None] = lambda upper: None,
     ) -> Pricing:
@@ -89,7 +90,7 @@ class NeuronSearch:
             floor=floor,
             found=found,
             tol=self.tol,
-            count=count,
+            count=COLUMNS_PER_ROUND,
             work=np.inf if work is None else work,
             near=_NEAR * attained,
             report=report,

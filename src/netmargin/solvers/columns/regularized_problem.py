@@ -14,13 +14,11 @@ from ..neurons.weights import weigh
 from ..pricing.bounds import BY_RELAXATION
 from .engine import Patience, Report
 from .falling_targets import FallingTargets
-from .neuron_search import NeuronSearch
+from .neuron_search import COLUMNS_PER_ROUND, NeuronSearch
 from .options import Options
 
 # The numbers of rounds and starts were set by trial; no proof depends on them.
 
-_COLUMNS_PER_ROUND = 32
-"""Neurons added per round: more save rounds, but make the quadratic programs larger."""
 _SAMPLES, _NORMAL = 896, 128
 """Starts of local search in a round."""
 _PATIENCE, _PROGRESS = 5, 0.01
@@ -91,7 +89,7 @@ class RegularizedProblem(NeuronSearch):
             self.W,
             samples=_SAMPLES,
             normal=_NORMAL,
-            count=_COLUMNS_PER_ROUND,
+            count=COLUMNS_PER_ROUND,
         )
         self._searched = max(unit * largest, 1.0)
         return self.recent
@@ -108,7 +106,6 @@ class RegularizedProblem(NeuronSearch):
             floor=1.0,
             found=self._searched,
             attained=self._searched,
-            count=_COLUMNS_PER_ROUND,
             report=lambda largest: report(Bracket(self._prove(largest)[0], self.objective), ""),
         )
         self._offer(found.upper_bound, found.proof)

@@ -83,12 +83,3 @@ def least_margin(labels: Labels, F: np.ndarray) -> float:
     """The least margin that outputs F (n, K) have over a rival."""
     assert not isinstance(labels, Values)
     return float(labels.margins(F)[labels.wanted > 0].min())
-
-
-def oppose(labels: Labels, i: int, j: int) -> np.ndarray:
-    """Weights (2, R) of samples i and j of different classes: of each over the class of the other,
-    margins that are opposite where both have the same outputs.
-    """
-    if isinstance(labels, Rivals):
-        return np.eye(labels.outputs)[labels.y[[j, i]]]
-    return np.ones((2, 1))

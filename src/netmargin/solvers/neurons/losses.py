@@ -1,12 +1,18 @@
 """Losses of outputs F (n, K), sums over samples, as the problems over neurons use them: they know
 neither neurons nor solvers.
 
+`value` is the loss, infinite where outputs are not allowed, `slopes` minus its gradient (n, K), and
+`curvatures` the second derivative (n,) of each sample, of one output; `near` are the samples (n,)
+that have slopes, or may soon, and `take` keeps the loss of some, an index or a slice.
+
 The dual of min sum_j |A_j| + loss(F) is the largest `bound` of coefficients C (n, K), minus the
-gradient of the loss at the optimum, at which no neuron has a value |sum_n phi(w . z_n) C_n| > 1.
+gradient of the loss at the optimum, at which no neuron has a value |sum_n phi(w . z_n) C_n| > 1. It
+is at most the least value(F) + sum(C F) over all F, which is minus the conjugate at -C, and `scale`
+is the factor of C up to `most` with the largest one.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import entr, xlog1py
@@ -23,35 +29,6 @@ _LOST = 1e-14
 """The most by which a sum is off, relative to the sizes of its terms: some 40 roundings of terms,
 and of sums by pairs, for a million of them.
 """
-
-
-class Loss(Protocol):
-    """A convex loss of the outputs of n samples."""
-
-    @property
-    def labels(self) -> Labels:
-        """Their labels, which say how many outputs there are."""
-
-    def value(self, F: np.ndarray) -> float:
-        """The loss; infinite where outputs are not allowed."""
-
-    def slopes(self, F: np.ndarray) -> np.ndarray:
-        """Minus its gradient (n, K)."""
-
-    def curvatures(self, F: np.ndarray) -> np.ndarray:
-        """The second derivative of each sample (n,), of losses of one output."""
-
-    def bound(self, C: np.ndarray) -> float:
-        """At most the least value(F) + sum(C F) over all F, which is minus the conjugate at -C."""
-
-    def scale(self, C: np.ndarray, most: float) -> float:
-        """The factor of C up to `most` with the largest bound."""
-
-    def near(self, F: np.ndarray) -> np.ndarray:
-        """The samples (n,) that have slopes, or may soon."""
-
-    def take(self, rows: Any) -> "Loss":
-        """The loss of these samples, an index or a slice."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +151,9 @@ class LogisticLoss:
         """Minus the margins (n, R) over the rivals, and the losses (n,) without their cost."""
         rises = np.where(self.labels.wanted > 0, -self.labels.margins(F), -np.inf)
         return rises, np.logaddexp.reduce(rises, axis=1, initial=0.0)
+
+
+Loss = QuadraticLoss | LogisticLoss
 
 
 def hinge_loss(labels: Signs | Rivals, cost: np.ndarray) -> QuadraticLoss:

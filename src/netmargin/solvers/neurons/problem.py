@@ -9,7 +9,7 @@ from ...core.matrices import SolverData, floor_to_powers, split_lengths
 from ...errors import DataError
 from ..contradictions import Contradictions, contradicting_pairs
 from .activations import Activation
-from .labels import Rivals, Signs, oppose
+from .labels import Rivals, Signs
 from .losses import LogisticLoss, Loss, QuadraticLoss, hinge_loss, squared_hinge_loss, squared_loss
 from .proved_bound import bound_responses
 
@@ -124,7 +124,9 @@ class FitProblem:
             if self.kind == "equality":
                 dual[i], dual[j] = self.labels[i] - self.labels[j], self.labels[j] - self.labels[i]
             else:
-                dual[[i, j]] = oppose(self.loss.labels, i, j)
+                # Each over the class of the other: opposite where both have the same outputs.
+                K = self.loss.labels.outputs
+                dual[[i, j]] = np.eye(K)[self.labels[[j, i]]] if K > 1 else 1.0
                 dual[j] *= ratio
         else:
             return None

@@ -135,10 +135,10 @@ def slide_columns(
         try:
             for rounds in range(_MOST_ROUNDS if len(Z) < _MANY else _MOST_ROUNDS_OF_MANY):
                 descent.price()
-                line = f"local gap {descent.gap:.1e}  {len(descent.W)} neurons"
+                line = f"local gap {descent.best.local_gap:.1e}  {len(descent.W)} neurons"
                 line += f"  {descent.in_use:,} samples in use"
                 display.draw(rounds, None, line, "  (Ctrl-C returns the best so far)")
-                if descent.gap <= tol and descent.judge() <= tol:
+                if descent.best.local_gap <= tol and descent.judge() <= tol:
                     status = Status.LOCALLY_OPTIMAL
                     break
                 # A first net is better than none, whatever the time.
@@ -198,11 +198,6 @@ class _Descent:
             status=Status.RUNNING,
         )
         self._offer_net()
-
-    @property
-    def gap(self) -> float:
-        """The local gap of the best net."""
-        return self.best.local_gap
 
     @property
     def is_hopeless(self) -> bool:
@@ -314,7 +309,7 @@ class _Descent:
         self._judged = [self.best.dual]
         self._seed(W, G)
         self._look_harder()
-        return self.gap
+        return self.best.local_gap
 
     def _look_harder(self) -> None:
         """Take twice as many starts from now on."""
