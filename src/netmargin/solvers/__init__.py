@@ -1,6 +1,4 @@
-"""Convex references: the best margins that nets can have, each with a value recomputed in
-float64 and a proved bound.
-"""
+"""Convex references: the best margins of nets, recomputed in float64, with proved bounds."""
 
 from ..core.public import guard
 from .f1 import f1_max_margin, f1_soft_margin

@@ -1,6 +1,4 @@
-"""What a measure of neurons attains, rounded against it: what is returned attains it in exact
-arithmetic.
-"""
+"""What a measure of neurons attains in exact arithmetic, rounded against it."""
 
 import numpy as np
 
@@ -10,9 +8,7 @@ from .hull import normalize_rows
 from .solution import ReLUMeasure
 
 _EXTENDED = 100_000_000
-"""Products of samples, neurons and dimensions up to which sums are in the longest floats of this
-machine: a second or so.
-"""
+"""Samples times neurons times dimensions up to which sums are in the longest floats: a second."""
 _ROUNDED = 1e-15
 """Room for the few roundings of a result to float64."""
 
@@ -59,10 +55,7 @@ def attained_residual(measure: ReLUMeasure, Z: np.ndarray, y: np.ndarray) -> flo
 
 
 def _evaluate(measure: ReLUMeasure, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The values (n,) at Z (n, D), the most by which they are off, and the mass, of atoms whose
-    lengths are 1 to rounding only. A product is off by D ulps of its absolute terms, twice that
-    where it is squared, and the sum over k neurons by k.
-    """
+    """The values (n,) at Z (n, D), the most by which they are off, and the mass."""
     (n, D), k, power = Z.shape, len(measure.weights), measure.power
     activation = measure.activation
     dtype = np.longdouble if n * D * k <= _EXTENDED else np.float64
@@ -72,7 +65,8 @@ def _evaluate(measure: ReLUMeasure, Z: np.ndarray) -> tuple[np.ndarray, np.ndarr
     outer = weights * atoms[:, -1]
     outputs = activation.feature(Z.astype(dtype) @ atoms[:, :-1].T) @ outer
     size = activation.largest * (squares ** (0.5 * power) @ np.abs(outer))
+    # A product is off by D ulps of its absolute terms, twice that if squared, the sum by k.
     ulps = (power * D + k + 16) * np.finfo(dtype).eps
-    # On the sphere of (a, b), or of a where b is a sign.
+    # Lengths are 1 to rounding only: of (a, b), or of a where b is a sign.
     mass = weights @ (squares + atoms[:, -1] ** 2 if power == 1 else squares)
     return outputs, ulps * split_lengths(Z)[0] ** power * size, mass

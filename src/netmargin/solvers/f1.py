@@ -27,9 +27,7 @@ from .solution import (
 )
 
 _SMALLEST_COST = 1e-300
-"""Smallest C times the length of the longest sample: reciprocals of smaller numbers, by which the
-problem is scaled, overflow.
-"""
+"""Smallest C times the length of the longest sample: reciprocals of smaller numbers overflow."""
 
 
 def f1_max_margin(

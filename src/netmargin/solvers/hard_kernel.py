@@ -18,9 +18,7 @@ _REFINEMENTS = 8
 weights decide, and the best of the others is kept.
 """
 _RESCALED = 1e-9
-"""Weights change their scale by this from step to step, so that each step rounds them anew; a norm
-of 1 stays one to 1e-8.
-"""
+"""Weights change their scale by this in each step, to be rounded anew; a norm is 1 to 1e-8."""
 _UNDERFLOW = 2.0**-1000
 """More than all that underflows in a product with a kernel, whose largest entry is within 1e60."""
 
@@ -178,13 +176,9 @@ def _bound_exactly(matrix: KernelMatrix, y: np.ndarray, dual: np.ndarray) -> flo
 def _refine(
     matrix: KernelMatrix, y: np.ndarray, a: np.ndarray, tol: float
 ) -> tuple[np.ndarray, float, float]:
-    """The best of a few Newton steps on the support of weights (n,) whose gap is open, each from
-    outputs in longer floats, which judge it too.
-
-    Where a margin is 1e-5 of the features, float64 knows its square to 1% and less. Returns the
-    weights, in the scale in which the function has norm 1, its margin and the bound.
-    """
+    """The best of a few Newton steps from weights (n,), scaled to norm 1, its margin and bound."""
     best, least = (a, 0.0, np.inf), np.inf
+    # Where a margin is 1e-5 of the features, float64 knows its square to 1% and less.
     sums = 1 + bound_sums(len(y))
     for k in range(_REFINEMENTS):
         outputs, errors = multiply_extended(matrix.values, y * a)

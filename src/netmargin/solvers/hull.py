@@ -22,8 +22,7 @@ _FEW_DIMENSIONS = 100
 """Dimensions up to which a vertex is looked for first: a second for 2,000 samples."""
 _NEWTON_STEPS, _PART_OF_WAY, _NEWTON_ENDS, _SHORTEST_STEP = 100, 0.9, 0.1, 1e-3
 """Newton steps for the centre, of which 10 to 30 are needed where there is one; how far they go
-towards weights of 0; the relative step at which it is near enough; and how short a part of a step
-tells that there is none.
+towards weights of 0; the relative step that is near enough; and the length that tells of none.
 """
 _INVERSE = 4_000_000
 """Entries of a pseudo-inverse up to which one is taken: 5,000 samples in 800 dimensions take some
@@ -202,9 +201,8 @@ def find_center(rows: np.ndarray) -> np.ndarray | None:
 
 
 def _propose_vertex(rows: np.ndarray, strict: int) -> np.ndarray | None:
-    """Weights (n,) of a vertex, few of them above 0: multipliers of the largest t such that a
-    linear function with coefficients in [-1, 1] is at least t on the first rows.
-    """
+    """Weights (n,) of a vertex, few of them above 0: multipliers of a linear program."""
+    # The largest t to which a function with coefficients in [-1, 1] comes on the first rows.
     n = len(rows)
     least = np.where(np.arange(n) < strict, 1.0, 0.0)
     program = Simplex()

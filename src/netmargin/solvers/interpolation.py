@@ -33,8 +33,7 @@ from .solution import ReLUMeasure, build_measure, describe_proof
 
 _REACHED = 1e-7
 """Residuals up to which a function passes through the points, relative to the largest |y|: nearly
-equal points leave no less in float64. What a residual hides is seen where the norm falls below its
-proved bound.
+equal points leave no less. What that hides is seen where the norm falls below its proved bound.
 """
 _BEYOND = "The least norm is beyond float64. Multiply y or X by a power of 10."
 _LEAST_SCALE = 1e-290
@@ -274,9 +273,7 @@ def _least_kernel_norm(
 
 
 def _judge(norm: float, lower: float, upper: float, tol: float, ended: Status) -> dict[str, Any]:
-    """Both ends, the status, and whether they are certified: that the least norm of a function that
-    takes the very values is no larger is proved by `upper`.
-    """
+    """Both ends and the status, certified if `upper`, proved for the very values, agrees."""
     # Only a function that does not quite pass through the points has a norm below its proved bound.
     if norm < lower * (1 - tol):
         norm = np.inf

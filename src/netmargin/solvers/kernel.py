@@ -183,9 +183,7 @@ def _solve_homogeneous(
     tol: float,
     time_limit: float | None,
 ) -> KernelSolution:
-    """Solve for a kernel k(a x, b x') = a b k(x, x') at a size between 1 and 2, because squares of
-    huge inputs overflow; `formula` is the call of a soft margin with a cost C, for the note.
-    """
+    """Solve for a kernel k(a x, b x') = a b k(x, x'); `formula` is the soft margin of a note."""
     started, deadline = time.monotonic(), Deadline(time_limit)
     tol = check_number("tol", tol, above=0, below=1)
     data = binary_data(X, y, bias=bias)
@@ -198,7 +196,7 @@ def _solve_homogeneous(
     else:
         remedy = "Take fewer samples, or linear_max_margin(kernels.random_features(X, 1000), y)."
         require_kernel_memory(len(data), 8, remedy)
-        size = float(floor_to_powers(data.size))
+        size = float(floor_to_powers(data.size))  # squares of huge inputs overflow
         Z, error, ended = data.Z / size, bound_entry_errors(data.Z.shape[1]), Status.TIME_LIMIT
         try:
             K = compute_kernel(kernel, Z, deadline)

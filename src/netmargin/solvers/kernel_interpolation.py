@@ -9,13 +9,9 @@ from ..core.memory import require_memory
 from ..kernels import arc_cosine
 
 GOOD, _CORRECTIONS = 1e-9, 3
-"""Residuals, relative to the largest |y|, that are not corrected, and steps of correction: each
-gains some digits.
-"""
+"""Residuals, relative to the largest |y|, that are not corrected, and steps that gain digits."""
 _EXTENDED = 500
-"""Samples up to which a kernel function is judged in the longest floats of this machine: .6 s for
-500 in 10 dimensions.
-"""
+"""Samples up to which a kernel function is judged in the longest floats: .6 s in 10 dimensions."""
 
 _REMEDY = "Take fewer samples, or sklearn.linear_model.Ridge on kernels.random_features(X, 1000)."
 

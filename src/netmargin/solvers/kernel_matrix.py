@@ -14,9 +14,7 @@ _UNIT_RANGE = (1e-60, 1e60)
 _LEAST_EXPONENT = -500
 """Units are at least 4 to this: the least float times 2^74, so that all digits of entries stay."""
 _EXTENDED = 2000
-"""Samples up to which products are recomputed in longer floats where float64 proves too little: .1
-s for 2,000.
-"""
+"""Samples up to which products are redone in longer floats where float64 does not do: .1 s."""
 
 
 def bound_sums(count: int, entry_error: float = 0.0) -> float:

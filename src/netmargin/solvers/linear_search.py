@@ -34,9 +34,7 @@ _SMALL_MARGIN = 1e-3
 of a linear program are absolute.
 """
 _DUAL = {"simplex_strategy": 1, "simplex_iteration_limit": 2**31 - 1}
-"""Options of a linear program that does not grow: the dual simplex method takes half the steps, and
-does not cycle.
-"""
+"""Options of a program that does not grow: dual simplex takes half the steps, without cycles."""
 _LEAST_UNIT = 1e-15
 """The least unit in which a linear program has its digits: the samples are rounded by less."""
 _SCALINGS = 4
@@ -44,9 +42,7 @@ _SCALINGS = 4
 _REFINEMENTS = 3
 """Steps of iterative refinement, each of which gains all digits that the condition leaves."""
 _PARTS = (1e-9, 1e-6, 1e-3)
-"""Parts of the largest weight above which a sample carries the solution: interior points leave dust
-on the others.
-"""
+"""Parts of the largest weight above which a sample counts: interior points leave dust."""
 _EASY = 1e-3
 """Part of the tolerance below which a bracket is not refined."""
 _MOST_REFINED = 1_000_000
@@ -128,8 +124,7 @@ Proposal = tuple[np.ndarray, np.ndarray]
 
 def search(best: Best, tol: float, deadline: Deadline) -> np.ndarray | None:
     """Offer candidates until the bracket is within the tolerance, there are no others, or the
-    deadline is over; dual weights (n,) that prove that no linear function separates the samples, if
-    that is found.
+    deadline is over; dual weights (n,) that prove the samples inseparable, if found.
     """
     rows, exponents = normalize_rows(best.samples)
     # A sample divided by its length has to attain as much less, and its weight is larger.
@@ -251,9 +246,7 @@ def _refine(
 
 
 def _aim_above(least: np.ndarray) -> np.ndarray:
-    """How far above its goal each of the rows (m,) aims, for weights of norm 1: the rounding of
-    these may take a whole margin from a sample that is far longer than the shortest.
-    """
+    """How far above its goal each row (m,) aims: rounding may take the margin of a long one."""
     return EPS * (1 - least)
 
 
@@ -271,9 +264,7 @@ def _solve_l2(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float
 
 
 def _solve_l1(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float) -> Proposal:
-    """Weights on the coordinates that have one, of norm 1, with B w = t least (m,), and prices p
-    with B'p = the signs of these weights times a constant.
-    """
+    """Weights w (D,) of norm 1 with B w = t least (m,), and prices p with B'p along their signs."""
     used = np.flatnonzero(np.abs(weights) > part * np.abs(weights).max())
     signs = np.sign(weights[used])
     M = np.block([[B[:, used], -least[:, None]], [signs[None], np.zeros((1, 1))]])

@@ -228,9 +228,7 @@ def _require_digits(*products: float) -> None:
 def _settle(
     best: RegularizedProblem, ending: Ending, cost: float, objective: float, nothing: float
 ) -> tuple[slice, float, float, Status, bool]:
-    """The neurons in use, both ends of the bracket, the status and whether they are certified, of
-    an objective that is attained, where f = 0 has `nothing`.
-    """
+    """The neurons in use, both ends and their status; f = 0 has an objective of `nothing`."""
     used = slice(None)
     if not objective <= nothing:  # what f = 0 has is better than what rounding has left
         used, objective = slice(0), nothing

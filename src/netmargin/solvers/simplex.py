@@ -43,9 +43,7 @@ class Simplex(highspy.Highs):
         lower: ArrayLike = 0.0,
         upper: ArrayLike = math.inf,
     ) -> None:
-        """Add variables with these columns of coefficients, dense or sparse, each with a cost and
-        bounds, or one for all.
-        """
+        """Add variables with these columns, dense or sparse, a cost and bounds each or for all."""
         # Half the outputs of neurons are 0.
         columns = sparse.csc_matrix(columns)
         count = columns.shape[1]

@@ -164,9 +164,7 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
         )
 
     def _judge_rounded(self, found: SoftKernelSolution) -> SoftKernelSolution:
-        """The solution with both ends of its coefficients and weights as they are: scaled ones were
-        rounded, by more than longer floats lose.
-        """
+        """The solution judged at its own coefficients and weights, which scaling has rounded."""
         matrix, y, unit = self.matrix, self.y, self.matrix.scale
         a, p = found.coefficients * unit, found.dual * unit
         outputs, errors = multiply_extended(matrix.values, a)

@@ -1,6 +1,4 @@
-"""The best two-layer net of any width for a loss, several outputs and any homogeneous activation,
-by sliding columns.
-"""
+"""The best two-layer net of any width and several outputs for a loss, by sliding columns."""
 
 import time
 from typing import Any

@@ -18,9 +18,7 @@ STARTS, THOROUGH_STARTS = 64, 512
 tells whether a neuron is missing.
 """
 ZERO_MARGIN = 1e-10
-"""A bound below this, in units of the largest sample, is 0: the feasibility tolerance of the linear
-program.
-"""
+"""A bound below this, in units of the largest sample, is 0: the tolerance of the linear program."""
 _ABSOLUTE_ROUNDING = 1e-12
 """Added to the first bound, a sum of n weights of order 1, for its rounding."""
 _ULPS = 64

@@ -24,8 +24,7 @@ Report = Callable[[Bracket, str], None]
 class ColumnProblem(Protocol):
     """A problem whose columns are neurons: unit directions, the rows of arrays (k, D).
 
-    Whatever moment Ctrl-C arrives at, `bracket` is valid and what attains it is whole: both change
-    by one assignment each.
+    At Ctrl-C `bracket` is valid and what attains it is whole: both change by one assignment each.
     """
 
     deadline: float  # time (time.monotonic) at which the search ends

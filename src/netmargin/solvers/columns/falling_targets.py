@@ -24,14 +24,12 @@ from .sparse_weights import SparseWeights
 _FIRST_EXCESS, _SAFE_EXCESS, _FALL, _LEAST_EXCESS = 0.8, 1.5, 0.7, 0.01
 """Targets are (1 + excess) times the t that known neurons attain: the first one, one that is proved
 within a second or two on most data if the first was not, how much it falls from one to the next,
-and the last; below it the tree over sums
-(`ActivationBranchAndBound`) is faster where either ends.
+and the last; below it the tree over sums (`ActivationBranchAndBound`) is faster where either ends.
 """
 _PART_FOR_WEIGHTS, _SHARPENED = 0.6, 4
-"""The part of the excess that the weights may use to be few, the rest being for the tree; and how
-often they are made fewer by the weights before. On a hard set of clusters trees of a target of 1.8
-had 28,000 nodes with 0.45 and 2, and 15,000 with these; with 0.75 neurons that search missed
-refuted one target of two.
+"""The part of the excess that weights may use to be few, beside the tree; and how often they are
+made fewer by those before. On a hard set of clusters trees of a target of 1.8 had 28,000 nodes with
+0.45 and 2, and 15,000 with these; with 0.75 neurons that search missed refuted every second target.
 """
 _TOLERATED = 0.05
 """A part of the excess by which a neuron may exceed the level without being added."""
@@ -52,20 +50,15 @@ _LEAST_FALL = 0.9
 _GROWTH = 4.0
 """The time of a tree grows about like excess^-3 to excess^-5 on clusters in 15 dimensions."""
 _MOST_REFUTED = 8
-"""Refutations in a row after which no more is tried where there is no time limit: search misses too
-many neurons there.
-"""
+"""Refutations in a row that end a run without a time limit: search misses too many neurons."""
 _AUTO_NODES = 10_000
 """Nodes of all trees of a run by "auto" without a time limit: some seconds."""
 _SECONDS_BETWEEN, _NODES_OF_A_SAMPLE, _LEAST_SHARE, _OPTIMISM = 0.2, 3000, 1e-6, 1.5
-"""Seconds between two measurements of how far a tree is; nodes from which on the closed part
-says how long the rest takes, and the least such part; and how many times the seconds that are
-left a tree may seem to take.
+"""Seconds between two measurements of a tree; nodes from which on the closed part says how long the
+rest takes, and the least such part; and how many times the seconds left it may seem to take.
 """
 _LARGE_PART = 0.05
-"""The part of the time that is left which any tree may take: its first samples say little of the
-rest.
-"""
+"""The part of the time left that any tree may take: its first samples say little of the rest."""
 _RISE_AFTER = 5
 """Refutations in a row after which the next target is halfway to the one that is proved."""
 _LEAST_GAIN = 0.03

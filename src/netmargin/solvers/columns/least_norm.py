@@ -22,8 +22,8 @@ _CHEAP_ARCS = 40_000
 
 
 class LeastNormProblem(MarginProblem):
-    """A `ColumnProblem` for unit rows Z (n, D), no two of them equal, and values `target` (n,), the
-    largest of absolute value 1.
+    """A `ColumnProblem` for distinct unit rows Z (n, D), and `target` values (n,) of largest size
+    1.
     """
 
     restricted: RestrictedNorm

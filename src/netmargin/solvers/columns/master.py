@@ -71,9 +71,8 @@ class MasterLP:
         self._neurons += columns.shape[1]
 
     def solve(self, deadline: float = math.inf) -> tuple[float, np.ndarray, np.ndarray]:
-        """Solve for t, the weights of the neurons (k,), and the dual weights of the samples (n,),
-        up to a common factor; at the deadline (time.monotonic) what is reached, which the primal
-        simplex method keeps feasible.
+        """Solve for t, the weights (k,), and the dual weights (n,) up to a factor; at the deadline
+        (time.monotonic) what is reached, which the primal simplex method keeps feasible.
         """
         self._program.solve_until(deadline)
         return self.read()

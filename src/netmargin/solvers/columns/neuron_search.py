@@ -1,6 +1,4 @@
-"""What all problems over neurons share: the search for neurons at prices, and how a proof that none
-is worth more is begun.
-"""
+"""What all problems over neurons share: the search at prices, and how a proof is begun."""
 
 import time
 from collections.abc import Callable

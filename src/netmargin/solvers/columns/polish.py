@@ -1,6 +1,4 @@
-"""Moves neurons continuously: the exact optimum over given cells of the arrangement, a second-order
-cone program.
-"""
+"""Moves neurons to the exact optimum over given cells of the arrangement, by a cone program."""
 
 import math
 

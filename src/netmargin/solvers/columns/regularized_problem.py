@@ -1,8 +1,7 @@
 """The least loss with a price on the variation norm as a problem of column generation.
 
 In units of unit-norm samples and features, and of the price of a unit of weight. Neurons are priced
-at the slopes c of the loss, whose `bound` at c is proved where no neuron has |sum_i c_i phi(u .
-z_i)| above 1.
+at the slopes c of the loss, whose `bound` holds if no neuron has |sum_i c_i phi(u . z_i)| above 1.
 """
 
 import numpy as np
@@ -22,9 +21,7 @@ from .options import Options
 _SAMPLES, _NORMAL = 896, 128
 """Starts of local search in a round."""
 _PATIENCE, _PROGRESS = 5, 0.01
-"""Rounds in a row that improve the objective by less than 1% of the tolerance, after which rounding
-is taken for the reason.
-"""
+"""Rounds in a row that gain less than 1% of the tolerance: rounding is taken for the reason."""
 _MOST_ROUNDS = 500
 """An emergency brake: runs that still improve after so many rounds end as if they had stalled."""
 
@@ -133,9 +130,7 @@ class RegularizedProblem(NeuronSearch):
             self._offer(self.pricing.relax(self._slopes), BY_RELAXATION)
 
     def _prove(self, largest: float) -> tuple[float, np.ndarray]:
-        """What the slopes prove if no neuron has more than this value, and the multiple of them
-        that proves it.
-        """
+        """What the slopes prove where no neuron is worth more, and their multiple that does."""
         c, loss = self._slopes[:, None], self._samples.loss
         c = c * loss.scale(c, 1 / largest if largest > 0 else 1.0)
         return loss.bound(c), c[:, 0]

@@ -1,6 +1,4 @@
-"""The least norm over the neurons found so far: 1 / t, of weights that are corrected in float64
-until they reach the targets.
-"""
+"""The least norm over the neurons found so far, 1 / t, of weights corrected in float64."""
 
 import numpy as np
 from scipy.linalg import qr
@@ -17,12 +15,9 @@ not get huge weights of opposite signs, as long as the targets are reached witho
 _CORRECTIONS = 3
 """Steps of iterative refinement: each gains several digits, and three reach rounding."""
 _WORTH_CORRECTING = 1e-3
-"""Weights whose norm exceeds the best by more than this part are not corrected: that changes less.
-"""
+"""Weights of a norm above the best by this part are not corrected: that changes less."""
 _REACHED, _NEARLY_REACHED = 1e-12, 1e-7
-"""Residuals relative to the largest target: rounding, and what is accepted where rounding is not
-reached.
-"""
+"""Residuals relative to the largest target: rounding, and what is accepted in its place."""
 _MOST_OPERATIONS = 1_000_000_000
 """Operations of a second or so: what a first function may cost."""
 _DUST = 1e-13

@@ -1,6 +1,4 @@
-"""The problem over the neurons found so far: weights and dual weights by linear and cone programs,
-recomputed in float64.
-"""
+"""The problem over the neurons found so far, by linear and cone programs, judged in float64."""
 
 import math
 from dataclasses import replace
@@ -28,19 +26,16 @@ _DUST = 1e-11
 _GONE = 1e-9
 """A neuron that the cone program leaves with a smaller norm has no direction."""
 _IMPROVES, _IMPROVES_AT_LEAST = 1e-13, 1e-15
-"""How much more than t a neuron must be worth to raise it: rounding of sums, relative and absolute.
-"""
+"""How much more than t a neuron must be worth to raise it, relative and absolute: rounding."""
 _SMALLEST, _LARGEST = 1e-10, 1e12
-"""Entries beyond these are out of reach of the linear program, whose answers are candidates only.
-"""
+"""Entries beyond these are out of reach of the linear program, which finds candidates only."""
 
 
 class RestrictedProblem:
     """The largest t over weights of given neurons: unit directions U (k, D) with output signs s
     (k,) and columns A (n, k). Dual weights p are normalized to p . target = 1.
 
-    Their `weights` (k,) attain t, the best so far, recomputed in float64; `level` is the t
-    of the linear program.
+    Their `weights` (k,) attain t, the best so far in float64; `level` is that of the program.
     """
 
     smallest = _SMALLEST  # a smaller t is 0 to the tolerance of the linear program

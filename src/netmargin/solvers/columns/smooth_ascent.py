@@ -19,25 +19,21 @@ from ...nets.threads import fitting_threads
 
 _FIRST_SHARPNESS, _LAST_SHARPNESS = 100.0, 3000.0
 """The factor of the outputs in the softmax, in units of the median length of a sample, first and
-last: small enough for all neurons to be of use, and so large that the samples with the least margin
-alone count.
+last: small enough for all neurons to be of use, and so large that the least margins alone count.
 """
 _FIRST_RATE, _LAST_RATE = 0.1, 0.02
 """How far a neuron moves in a step, in units of its length, first and last."""
 _MOMENTUM, _MEMORY = 0.9, 0.99
 """The two averages of Adam (Kingma and Ba 2015)."""
 _SHORTEST = 0.2
-"""Neurons shorter than this part of the typical length move like one of that length, and can
-grow.
-"""
+"""Neurons shorter than this part of the typical length move as if of that length, and can grow."""
 _PER_SAMPLE, _MOST, _STEPS = 2, 1000, 600
 """Neurons for each sample, and in all, and their steps: on 256 clusters in 15 and 30 dimensions
 these lead to 99% of the largest margin in half a second, where rounds without them take 5 to 10.
 """
 _WORK_PER_SECOND, _OF_ALL, _MOST_SECONDS, _SHARE = 5e9, 32, 5.0, 0.3
 """About how many multiplications one core does, where all else that is done with a product counts
-as 32 of them; and the most seconds of an ascent, also as a share of the time that is left. Beyond
-them there are fewer neurons.
+as 32 of them; and the most seconds of an ascent, also as a share of those left, for fewer neurons.
 """
 _TINY = 1e-30
 """Keeps what is 0 from dividing by 0, in float32."""

@@ -2,9 +2,8 @@
 program that grows by rows.
 
 A proof takes time that grows exponentially with the number of dual weights. All dual weights prove
-a bound, so that those are best which prove what is wanted with the fewest. A linear cost per weight
-makes them few: 1 / (q_i + small), with q the weights before, counts those that are not 0 (Candes,
-Wakin and Boyd 2008).
+a bound: the best ones are the fewest that prove what is wanted. A linear cost per weight makes them
+few: 1 / (q_i + small), q the weights before, counts those above 0 (Candes, Wakin and Boyd 2008).
 """
 
 import math
@@ -36,8 +35,7 @@ _NONE = 1e-9
 
 class SparseWeights:
     """The program over dual weights p >= 0 with p . target = 1 and p_i <= slack_cost level, which
-    begins with `weights` (n,); `unit` is a typical level, so that the solver's tolerances mean the
-    same for all problems.
+    begins with `weights` (n,); with `unit`, a typical level, tolerances mean the same for all.
     """
 
     def __init__(
@@ -59,8 +57,7 @@ class SparseWeights:
         that is possible; returns them and the level that they keep, the last ones where the solver
         fails.
 
-        The responses of the known neurons are `responses`.T @ p; columns of earlier calls come
-        first.
+        The responses of known neurons are `responses`.T @ p; columns of earlier calls come first.
         """
         n = len(self._target)
         if len(self._rows) > _MOST_ROWS:

@@ -83,13 +83,11 @@ def raise_margins(samples: Samples, W: np.ndarray, A: np.ndarray) -> tuple[np.nd
 def _take_values(
     samples: Samples, values: np.ndarray, W: np.ndarray, A: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The net, moved to the values where that is near, plus the least squares of what it misses,
-    over its neurons and, where these do not tell all samples apart, over neurons along the samples;
-    and the part that it still misses.
-    """
+    """The net with these values, as near as can be, and the part that it still misses."""
     W, A = _move_to_values(samples, values, W, A)
     along = samples.Z / np.maximum(np.linalg.norm(samples.Z, axis=1, keepdims=True), _TINY)
     off = _measure_missed(samples, values, W, A)
+    # Least squares over its neurons, then over those along samples, which tell all apart.
     for extra in (along[:0], along, -along):
         if off <= _EQUAL or (len(extra) and len(values) > _FEW):
             break
@@ -104,9 +102,7 @@ def _take_values(
 def _move_to_values(
     samples: Samples, values: np.ndarray, W: np.ndarray, A: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The neurons and outputs nearest by that attain the values, by Gauss-Newton steps; those that
-    were given where the steps do not lead there.
-    """
+    """The net nearest by that attains the values, by Gauss-Newton steps, or the given one."""
     (k, D), (n, K) = W.shape, values.shape
     sizes = n * K, k * (D + K)
     if not k or sizes[0] * sizes[1] * min(sizes) > _MOVING_WORK:

@@ -15,8 +15,7 @@ from .losses import QuadraticLoss
 from .samples import Samples
 
 _WORK = 1e8
-"""Multiplications of one step of the solver up to which it is used: with 20 to 30 steps 2 seconds.
-"""
+"""Multiplications of a step of the solver up to which it is used: 2 seconds in 20 to 30 steps."""
 _TOLERANCE = 1e-9
 """As sharp as an interior point gets without trouble."""
 _PROVED = 1e-6

@@ -20,15 +20,11 @@ from scipy.special import entr, xlog1py
 from .labels import Labels, Rivals, Signs, Values
 
 _NEAR = 0.7
-"""Samples that miss their target margin by more than minus this count as near: a round moves few
-margins by more, and what it moves is seen at its end.
-"""
+"""Samples whose margin exceeds its target by less are near: a round moves few margins by more."""
 ROUNDING = 1e-12
 """The most by which weights are off, relative to the largest that are allowed."""
 _LOST = 1e-14
-"""The most by which a sum is off, relative to the sizes of its terms: some 40 roundings of terms,
-and of sums by pairs, for a million of them.
-"""
+"""The most by which a sum of a million terms is off, relative to their sizes: 40 roundings."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +105,7 @@ class QuadraticLoss:
 
 @dataclass(frozen=True)
 class LogisticLoss:
-    """sum_n cost_n log(1 + sum of exp(-margin)), the cross-entropy; its bound is the entropy of the
-    classes, in nats.
-    """
+    """sum_n cost_n log(1 + sum exp(-margin)), the cross-entropy; its bound is entropy in nats."""
 
     labels: Signs | Rivals
     cost: np.ndarray  # (n, 1)

@@ -1,6 +1,4 @@
-"""Losses with corners, and constraints, by the method of multipliers (Rockafellar 1976): the smooth
-losses that take their place.
-"""
+"""The method of multipliers (Rockafellar 1976): smooth losses in place of those with corners."""
 
 from collections.abc import Callable
 
@@ -32,9 +30,7 @@ class Multipliers:
     def __init__(
         self, exact: QuadraticLoss, largest: Callable[[np.ndarray], float], many: bool
     ) -> None:
-        """`largest` finds the largest value of a neuron at coefficients (n, K); `many` says whether
-        the constraints are many values.
-        """
+        """`largest` gives the largest value of a neuron at C (n, K); `many` is for many values."""
         self._violation = _VIOLATION_OF_MANY if many else _VIOLATION
         self._exact, self._width, target = exact, _FIRST_WIDTH, exact.target
         self.capped = not exact.hard
@@ -46,9 +42,7 @@ class Multipliers:
         self.loss = exact.smoothed(p, self._price)
 
     def learn_late(self, p: np.ndarray, largest: float) -> None:
-        """Take multipliers p (n, R) if the smooth loss is done with: `largest` is the largest value
-        of a neuron.
-        """
+        """Take multipliers p (n, R) if no neuron is worth much more than it costs, or at last."""
         self._rounds += 1
         if self.capped or largest <= _MISSED or self._rounds >= _PATIENCE:
             self.learn(p)

@@ -18,9 +18,7 @@ CONSTRAINTS = ("hard_margin", "equality")
 OF_CLASSES = ("squared_hinge", "hinge", "hard_margin", "logistic")
 OF_TARGETS = ("squared", "equality")
 _ROUNDING = 1e-9
-"""Room for the rounding of sums over samples and classes, relative to their terms: 2e-10 for a
-million of them.
-"""
+"""Room for the rounding of sums, relative to their terms: 2e-10 for a million of them."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ cache of a core. Larger arrays come from the system anew each time, which took u
 long for 256 samples and 600 neurons, and no less for 100,000 samples.
 """
 _SINGLE = 1000
-"""Samples from which on they are kept, and multiplied, in float32: products of fewer take no time.
-"""
+"""Samples from which on they are kept and multiplied in float32: fewer take no time."""
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,7 @@ two problems of 60 samples in 8 dimensions other factors (1.1 to 2, 0.25 to 0.8)
 1e-7) led to margins that were smaller by up to 0.7%.
 """
 _LEAST_GAIN = 1e-9
-"""Ascent ends where a step gains less than this part, if there are kinks: Newton's method is faster
-from there.
-"""
+"""Ascent ends where a step gains less, if there are kinks: Newton's method is faster then."""
 _SAME = 1 - 1e-10
 """Neurons of a larger cosine are one: they are 1e-5 apart."""
 _SETTLED, _SETTLED_AT_LEAST, _SETTLING_WORK = 24, 4, 2.5e7
@@ -52,9 +50,7 @@ _TINY = 1e-300
 _ROWS = 5000
 """Samples on which a look begins: the region of a maximum is seen from a part of them."""
 _RAYS = 8
-"""So many samples and opposites of them are drawn for each that a look starts at, the best: a value
-costs a thirtieth of an ascent.
-"""
+"""Samples or opposites drawn for each start at one, the best: a value costs 1/30 of an ascent."""
 _LARGEST_STEPS = np.array([1.0, 1.0, 1.0, 0.05])
 """Largest step lengths of the starts of a look, in turn. Steps of 1 reach most maxima soon, but can
 leap off a narrow hill though it is the highest: none of 768 such starts stayed on one in the plane.
@@ -226,9 +222,7 @@ def _ascend(
     deadline: Any = math.inf,
     longest: Any = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ascend along gradients from unit neurons W (m, D), each with a step length of its own, up to
-    the `longest` (m,) and the deadline.
-    """
+    """Ascend from unit neurons W (m, D), each by lengths of its own up to the `longest` (m,)."""
     G, gradients = _climb(Z, C, W, np.full(len(W), -np.inf), activation)
     values, longest = _lengths(G), np.broadcast_to(longest, len(W))
     lengths, least_gain = longest.copy(), _LEAST_GAIN if activation.kink else 0.0
@@ -257,9 +251,7 @@ def _ascend(
 def _climb(
     Z: Any, C: Any, W: np.ndarray, least: np.ndarray, activation: Activation
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The responses G of neurons W (m, D), and the directions (m, D) in which their values grow
-    most, of those that are above `least` (m,).
-    """
+    """Responses (m, K), and directions (m, D) of steepest ascent for values above `least` (m,)."""
     gradients, C_ = np.zeros(W.shape), _columns(C).astype(Z.dtype)
     if C_.shape[1] == 1:  # one pass is enough: gradients have the values
         gradients = _pull_all(Z, C_, W, np.ones((len(W), 1)), activation)
@@ -285,8 +277,7 @@ def _pull_all(Z: Any, C: Any, W: np.ndarray, V: np.ndarray, activation: Activati
 def _settle(Z: Any, C: Any, W: np.ndarray, activation: Activation, deadline: float) -> np.ndarray:
     """Move unit neurons W (m, D) into the kinks where maxima lie, by majorizing and minimizing:
     convex terms are linearized, concave |t| are replaced by t^2 / 2h + h / 2, h = |t| smoothed ever
-    less. Each step is a linear system: the maximum of f on the sphere is that of f(w) - |w|^2 / 2
-    up to length.
+    less. A step is a linear system: the maximum on the sphere is that of f(w) - |w|^2 / 2.
     """
     Z, C, D = Z.astype(np.float64), _columns(C).astype(np.float64), Z.shape[1]
     lengths = np.linalg.norm(Z, axis=1)

@@ -17,8 +17,7 @@ _MEMORY = 20
 _TINY = 1e-30
 """Keeps neurons of length 0 from dividing by 0."""
 _FEW = 0.5
-"""Samples with slopes are picked out where they are fewer than this part: else copying is dearer.
-"""
+"""Samples with slopes are picked out if fewer than this part: else copying is dearer."""
 
 
 def slide(samples: Samples, W: np.ndarray, A: np.ndarray, steps: int) -> tuple[np.ndarray, ...]:

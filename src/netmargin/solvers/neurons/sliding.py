@@ -69,12 +69,10 @@ _SLIDES, _ROUNDS_A_SLIDE = 50, 2
 little, and its bound is better, as the neurons that were added stay where they were missed.
 """
 _ROUNDS_A_RAISE = 40
-"""Rounds from one net whose margins are raised to the next: it takes as long as some eight rounds.
-"""
+"""Rounds from one net whose margins are raised to the next: one takes as long as eight rounds."""
 _APART, _SAME = 1e-4, 1e-14
 """Neurons nearer than this in 1 - cosine are merged, or at an angle of the tolerance, but for
-rounding: a neuron missed by less would be refused, and three classes of the plane stayed at gaps of
-9e-6 and 7e-5.
+rounding: those missed by less would be refused, and three classes of the plane had gaps of 7e-5.
 """
 _MANY, _FIRST_ROUNDS, _MEMORY = 3000, 2, 5
 """From so many samples on, and after the first rounds, samples far beyond their target in all of
@@ -85,8 +83,7 @@ _TINY = 1e-100
 _ROUNDING = 1e-6
 """A bound is this part above the objective by the rounding of float32 alone."""
 _MOST_ROUNDS, _MOST_ROUNDS_OF_MANY = 400, 4000
-"""An emergency brake. Hard margins of 100,000 samples still gain after 400 rounds, in 100 seconds.
-"""
+"""An emergency brake. Hard margins of 100,000 samples gain after 400 rounds, 100 seconds, too."""
 _HOPELESS = 1e10
 """A bound above this, or multipliers that are allowed to be, for inputs and targets of size 1, are
 those of constraints that cannot be kept: they grow from round to round.
@@ -259,9 +256,7 @@ class _Descent:
         self._offer_net()
 
     def _weigh_exactly(self, W: np.ndarray, before: np.ndarray) -> np.ndarray | None:
-        """Take exact weights of neurons W (k, D) and what may help them, if that is affordable;
-        returns their multipliers (n, R).
-        """
+        """Take exact weights of W (k, D) and helpers, if affordable; returns multipliers (n, R)."""
         if self._linear:
             known = np.unique(np.concatenate([W, before]), axis=0)
             W, A, p = self._linear.weigh(known, self.best.local_bound)
@@ -345,9 +340,7 @@ class _Descent:
             self._refute_bound()
 
     def _offer_bound(self, C: np.ndarray, G: np.ndarray, look: Look, most: float = np.inf) -> None:
-        """Keep coefficients, at which neurons of responses G were found, if their bound is best: it
-        is that of a multiple up to `most` of them.
-        """
+        """Keep a multiple up to `most` of C (n, K), at which a look met G, if its bound is best."""
         largest = max(float(np.linalg.norm(G, axis=1).max(initial=0.0)), _TINY)
         C = C * self._exact.loss.scale(C, min(most, 1 / largest))
         bound = self._exact.loss.bound(C)

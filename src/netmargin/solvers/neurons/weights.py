@@ -11,9 +11,7 @@ _NEWTON_STEPS = 20
 _MODEL_STEPS = 1000
 """Weights that leave or enter a quadratic model, one a step: seldom more than there are neurons."""
 _STEP_LENGTHS = 0.5 ** np.arange(30.0)
-"""Lengths tried in a line search: models of losses that bend suddenly may be far off, and all of
-them take less time than a model.
-"""
+"""Lengths tried in a line search: all take less time than a model, which may be far off."""
 _WORTH = 1e-10
 """A neuron enters that is worth more than its cost by so much: less is the rounding of sums."""
 _STEPS = 100
@@ -23,9 +21,7 @@ _TINY = 1e-30
 
 
 def weigh(samples: Samples, W: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """The weights (k, K) of neurons W (k, D), starting from A (k, K); those that start from 0 get
-    the sign that pays.
-    """
+    """The weights (k, K) of neurons W (k, D) from A (k, K) on, where 0 gets the sign that pays."""
     H = samples.features(W)
     if A.shape[1] > 1:
         return _weigh_several(samples, H, A)
@@ -35,9 +31,7 @@ def weigh(samples: Samples, W: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 
 def _weigh_one(loss: Loss, H: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """The weights (k,) >= 0 of signed features H (n, k) of one output, starting from a (k,), to the
-    precision of H: Newton's method, each step of which is a quadratic program.
-    """
+    """The weights (k,) >= 0 of signed features H (n, k) from a (k,) on, by quadratic programs."""
     precision = float(np.finfo(H.dtype).eps)
 
     def evaluate(a: np.ndarray) -> tuple[float, np.ndarray]:
@@ -68,10 +62,9 @@ def _weigh_one(loss: Loss, H: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 
 def _minimize_model(Q: np.ndarray, slope: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """The minimum over b >= 0 of slope . (b - a) + (b - a) Q (b - a) / 2, by active sets: the model
-    falls until a weight is 0, which leaves, and at a minimum the neuron of steepest slope enters.
-    """
+    """The minimum over b >= 0 of slope . (b - a) + (b - a) Q (b - a) / 2, by active sets."""
     b, used, turn = a.copy(), a > 0, slope
+    # It falls until a weight is 0, which leaves; at a minimum the neuron of steepest slope enters.
     for _ in range(_MODEL_STEPS):
         some = np.flatnonzero(used)
         step = np.linalg.solve(Q[np.ix_(some, some)], -turn[some])

@@ -8,8 +8,7 @@ import numpy as np
 from .newton import take_newton_step
 
 _FIRST_GAP = 0.3
-"""Gap to which all samples descend before some are left out: above, nobody knows which will stay.
-"""
+"""Gap to which all samples descend before some are left out: above, it is open which stay."""
 _IDLE = 0.1
 """A sample at a bound is left out if its output is beyond 1 by this, or by ten gaps: of what was
 left out then, next to nothing moved again.
@@ -17,15 +16,11 @@ left out then, next to nothing moved again.
 _SINGLE_GAP = 1e-4
 """Gap down to which copies are in float32, whose rounding is 1e-7: half the memory and time."""
 _COPIED = 0.7
-"""Part of the samples up to which the kernel of those that move is copied: shorter rows repay it.
-"""
+"""Part of the samples up to which the kernel of moving ones is copied: shorter rows repay it."""
 _PART_OF_GAP = 0.01
-"""Part of the gap of all samples to which those that move descend before all slacks are renewed.
-"""
+"""Part of the gap of all samples to which those that move descend before slacks are renewed."""
 _STEPS_PER_SAMPLE = 6
-"""Steps for each sample that moves in a round; what takes more is for Newton's method. At C = 1 a
-problem takes one to three.
-"""
+"""Steps for each sample in a round, before Newton's method: at C = 1 a problem takes 1 to 3."""
 _NEWTON_STEPS = 4
 """Newton steps in a round: each leaves at least one sample at a bound, or ends the search."""
 _POLISHED = 300
@@ -35,8 +30,7 @@ problems are solved to the last digits, so that equal problems have equal soluti
 _ENTRIES_AT_ONCE = 20_000_000
 """Entries of the kernel per call of the loop, some 20 ms: the clock and Ctrl-C are seen then."""
 _ROWS_AT_ONCE = 256
-"""Rows of the kernel that are copied at once where outputs are renewed: 40 MB for 20,000 samples.
-"""
+"""Rows of the kernel that are copied at once to renew outputs: 40 MB for 20,000 samples."""
 _ROUNDS = 60
 """Rounds after which it ends: problems that end at all took at most 12."""
 _NOTHING = 1e-12
@@ -44,8 +38,7 @@ _NOTHING = 1e-12
 steps in float64 change it by 1e-16 n.
 """
 _SHORTEST = 1e-290
-"""Squared lengths of features up to this count as 0: steps of their inverse overflow when squared.
-"""
+"""Squared lengths of features up to this count as 0: their inverse overflows when squared."""
 
 
 Part = tuple[np.ndarray, np.ndarray]

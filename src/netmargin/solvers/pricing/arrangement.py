@@ -28,9 +28,7 @@ from .faces import list_faces, sort_by_angle, span_and_complement
 from .rays import PARALLEL, bound_moves, bound_rounding, find_lines
 
 MAX_RANK = 4
-"""The arrangement of n hyperplanes has some n^(rank - 1) cells: rank 5 is out of reach for the
-numbers of samples that are of use.
-"""
+"""n hyperplanes have some n^(rank - 1) cells: rank 5 is out of reach for samples of any use."""
 _ENTRIES_AT_ONCE = 4_000_000
 """Entries of an array that are handled at once: 32 MB, of which a few copies fit in any memory."""
 _RANK_TOLERANCE = 1e-12
@@ -43,9 +41,7 @@ BY_ARRANGEMENT = "every cell of their hyperplanes"
 
 @dataclass(frozen=True)
 class _Planes:
-    """P planes that lie in the same number M of hyperplanes, and E events on the circle of each:
-    samples become active or inactive there.
-    """
+    """P planes, in M hyperplanes each, and the E events on each circle at which samples switch."""
 
     basis: np.ndarray  # (P, 2, D): orthonormal bases
     lines: np.ndarray  # (P, M), int: hyperplanes around the plane, by the angle of their normals
@@ -145,9 +141,7 @@ class Arrangement:
         found: BestDirections,
         steepness: float,
     ) -> float:
-        """Visit all faces around some planes of a group; returns what the sum is at most at their
-        true vertices and critical points.
-        """
+        """Visit all faces around planes; returns the most at true vertices and critical points."""
         reached = 0.0
         # Below this, the place of a critical point is rounding of the totals.
         blur = len(self._Z) * EPS * steepness

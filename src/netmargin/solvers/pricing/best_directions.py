@@ -12,9 +12,7 @@ from ..neurons.search import select_distinct
 _BLOCK = 256
 """Candidates that are evaluated at once: few, because the first ones often beat all the others."""
 _DUPLICATES = 8
-"""Directions that are compared for each one that is returned: a vertex is met once on every plane
-through it.
-"""
+"""Directions compared for each one returned: a vertex is met once on every plane through it."""
 
 
 @dataclass(frozen=True)

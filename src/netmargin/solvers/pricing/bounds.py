@@ -1,6 +1,4 @@
-"""Proved pricing: the arrangement for points of low rank, branch and bound or a relaxation
-elsewhere.
-"""
+"""Proved pricing: the arrangement at low rank, branch and bound or a relaxation elsewhere."""
 
 import time
 from collections.abc import Callable
@@ -24,9 +22,7 @@ _AUTO_WORK = 1e9
 `ActivationBranchAndBound.work_per_node`.
 """
 QUICK_WORK = 5e7
-"""Work between two checks of the deadline and of what was found, a fraction of a second; also what
-a first attempt may take.
-"""
+"""Work between two looks at the clock, part of a second; also what a first attempt may take."""
 BY_RELAXATION = "a relaxation"
 """How a bound was proved, in words."""
 WORK_PER_SECOND = 2e8

@@ -28,8 +28,7 @@ _TINY = 1e-300
 
 class NodeDescent:
     """Descent of the bounds of nodes: those with a bound up to `target` are closed, and the search
-    ends at a point above it. `best` is the largest value of the sum that was met, at the unit
-    vector `witness` (D,).
+    ends at a point above it. `best` is the largest sum that was met, at the unit vector `witness`.
     """
 
     def __init__(self, terms: SignedTerms, target: float) -> None:

@@ -1,6 +1,4 @@
-"""A proved upper bound of |sum_i c_i phi(u . z_i)| over the unit sphere in any dimension;
-loose, but cheap and valid.
-"""
+"""A cheap proved bound of |sum_i c_i phi(u . z_i)| over the unit sphere in any dimension."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar

@@ -4,8 +4,7 @@ where it is not: depth-first search over the sides of hyperplanes.
 A node whose bound (`node_bound`) is above the target is split by the hyperplane of one sample with
 a positive coefficient. At a fixed target the order in which nodes are visited does not change how
 many there are, so that the deepest come first: few are open at a time. Some groups of nodes are
-split in each round, side by side if there are threads for them: what is found does not depend on
-how many.
+split in each round, side by side in threads, whose number does not change what is found.
 """
 
 import math
