@@ -18,10 +18,7 @@ from . import (
     theory as theory,
     twolayer as twolayer,
 )
-from .ascent import (
-    MarginAscent as MarginAscent,
-    maximize_margin as maximize_margin,
-)
+from .ascent import MarginAscent as MarginAscent, maximize_margin as maximize_margin
 from .callbacks import Watch as Watch
 from .core.saved_records import load as load
 from .errors import (
@@ -39,10 +36,7 @@ from .errors import (
     NotSeparatedError as NotSeparatedError,
     OutOfMemoryError as OutOfMemoryError,
 )
-from .flow import (
-    Trajectory as Trajectory,
-    gradient_flow as gradient_flow,
-)
+from .flow import Trajectory as Trajectory, gradient_flow as gradient_flow
 from .homogeneity import (
     Evidence as Evidence,
     Homogeneity as Homogeneity,
@@ -56,10 +50,7 @@ from .kkt import (
     certify as certify,
     tangent_svm as tangent_svm,
 )
-from .label_errors import (
-    LabelErrors as LabelErrors,
-    label_errors as label_errors,
-)
+from .label_errors import LabelErrors as LabelErrors, label_errors as label_errors
 from .margins import (
     Comparison as Comparison,
     InputMargins as InputMargins,
@@ -69,10 +60,7 @@ from .margins import (
     measure as measure,
 )
 from .nets.shared import split_samples as split_samples
-from .page import (
-    PageFile as PageFile,
-    page as page,
-)
+from .page import PageFile as PageFile, page as page
 from .radii import RobustnessReport as RobustnessReport, robustness as robustness
 from .regularization import (
     RegularizationPath as RegularizationPath,
@@ -80,10 +68,7 @@ from .regularization import (
     regularization_path as regularization_path,
     weak_regularization as weak_regularization,
 )
-from .result import (
-    Bracket as Bracket,
-    Status as Status,
-)
+from .result import Bracket as Bracket, Status as Status
 from .training import (
     AnnealedLR as AnnealedLR,
     ConstantLR as ConstantLR,

@@ -64,23 +64,21 @@ def check_count(
     raise _make_error(name, value, f"a whole number{limits}", optional)
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str], *, optional: bool = False) -> Any:
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
     """Return the value if it is one of the given words, of which the nearest is suggested."""
-    if optional and value is None:
-        return None
     choices = list(choices)
     if isinstance(word := _unwrap(value), str) and word in choices:
         return word
     quoted = [f'"{choice}"' for choice in choices]
     listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-    raise _make_error(name, value, listed, optional, suggest_word(value, choices))
+    raise _make_error(name, value, listed, hint=suggest_word(value, choices))
 
 
 def check_flag(name: str, value: Any, hint: str = "") -> bool:
     """Return True or False; raise ArgumentError for others that Python would take for one."""
     if isinstance(flag := _unwrap(value), bool):
         return flag
-    raise _make_error(name, value, "True or False", False, hint)
+    raise _make_error(name, value, "True or False", hint=hint)
 
 
 def check_instance(
@@ -106,7 +104,7 @@ def check_numbers(
     """Return a sequence of at least one number as a list, each within the limits of `check`."""
     listed = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence) or not listed:
-        raise _make_error(name, values, "a list of at least one number", optional=False)
+        raise _make_error(name, values, "a list of at least one number")
     return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
 
 
@@ -152,7 +150,7 @@ def _describe_limits(above: float, at_least: float, below: float, at_most: float
 
 
 def _make_error(
-    name: str, value: Any, wanted: str, optional: bool, hint: str = ""
+    name: str, value: Any, wanted: str, optional: bool = False, hint: str = ""
 ) -> ArgumentError:
     """The error for a value that is not what was wanted."""
     shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)

@@ -19,9 +19,11 @@ None where nothing larger is shown.
 
 
 class Progress:
-    """A display of a run's state and of the time left, as a context manager."""
+    """A display of a run's state and of the time left, as a context manager; without arguments that
+    of a part, which draws on the line of the whole where there is one.
+    """
 
-    def __init__(self, shown: bool, title: str) -> None:
+    def __init__(self, shown: bool = False, title: str = "") -> None:
         self._title, self._part = title, _part.get()
         self._shown = shown or self._part is not None
         self._bar: Any = None  # rich is imported only when there is a terminal to draw on

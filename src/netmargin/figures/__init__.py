@@ -6,10 +6,4 @@ from .neurons import draw_neurons
 from .robustness import draw_robustness
 from .training import draw_run
 
-__all__ = [
-    "draw_certificate",
-    "draw_label_errors",
-    "draw_neurons",
-    "draw_robustness",
-    "draw_run",
-]
+__all__ = ["draw_certificate", "draw_label_errors", "draw_neurons", "draw_robustness", "draw_run"]

@@ -11,14 +11,7 @@ from torch import nn
 from ..nets.model import able_to_float64, call_with, require_scores_before_sigmoid
 from ..nets.named_inputs import map_tensors
 from .degree import Epsilon
-from .group_scalings import (
-    Claim,
-    Scaling,
-    compose,
-    draw_factors,
-    draw_near,
-    scale_quasi,
-)
+from .group_scalings import Claim, Scaling, compose, draw_factors, draw_near, scale_quasi
 from .samples import count_samples, find_inputs, take_samples
 from .scaling import FACTORS, TOLERANCE, ScalingProbe, generic_inputs
 from .scaling_check import ScalingCheck

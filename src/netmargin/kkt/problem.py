@@ -18,14 +18,7 @@ from ..nets.model import require_differentiable
 from ..nets.named_inputs import tensors_of
 from ..nets.net_on_samples import NetOnSamples
 from .constraints import BATCH, Constraints
-from .rounding import (
-    CLOSE,
-    DRAWS,
-    allow_for_rounding,
-    draw_changes,
-    largest_share,
-    measure_spread,
-)
+from .rounding import CLOSE, DRAWS, allow_for_rounding, draw_changes, largest_share, measure_spread
 from .slopes import Vector
 
 NORMS = ("global", "layers", "partial")

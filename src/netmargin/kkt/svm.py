@@ -111,8 +111,7 @@ def tangent_svm(
     gram = (gram + gram.T) / 2
     if radius > 0:
         first = torch.from_numpy(multipliers(gram, slopes)).to(chosen.samples.device)
-        silent = Progress(False, "")
-        wide = within_radius(problem, chosen, first, radius=radius, seed=seed, display=silent)
+        wide = within_radius(problem, chosen, first, radius=radius, seed=seed, display=Progress())
         if wide.columns is not None:
             chosen, (gram, slopes) = wide.near, wide.columns.averages()
     solution = kernel_max_margin(gram, np.ones(len(gram)), tol=_RELATIVE_GAP)

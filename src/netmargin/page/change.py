@@ -57,10 +57,9 @@ def write_change(facts: Facts) -> Change | None:
 
 
 def _radii(linked: LinkedRadii) -> tuple[np.ndarray, np.ndarray]:
-    """The radii of the samples that were examined; lower ones are 0 where nothing is proved."""
+    """The radii of the samples that were examined."""
     examined, report = linked.report.examined, linked.report
-    lower = report.lower[:examined]
-    return (np.zeros_like(lower) if report.no_lower else lower), report.upper[:examined]
+    return report.lower[:examined], report.upper[:examined]
 
 
 def _choose_start(lower: np.ndarray, upper: np.ndarray, largest: float) -> float:

@@ -84,33 +84,28 @@ def nearest_misclassified(
     bounds = choose_bounds(x) if box is None else box
     widest = (bounds[1] - bounds[0]) * x[0].numel() ** 0.5
     walked, points = judge_points(samples, walk_to_boundary(samples, widest, chain))
-    searched, others = _search_ball(samples, walked, widest)
-    found_by = torch.where(walked.isfinite(), 0, -1)
-    nearer = searched < walked
-    nearest = torch.where(one_each(nearer, x), others, points)
-    nearest = torch.where(one_each(walked.isfinite() | nearer, x), nearest, torch.nan)
-    return Found(searched.minimum(walked), nearest, torch.where(nearer, 1, found_by))
+    best, points = _search_ball(samples, walked, points, widest)
+    known = best.isfinite()
+    found_by = torch.where(best < walked, 1, torch.where(known, 0, -1))
+    return Found(best, torch.where(one_each(known, x), points, torch.nan), found_by)
 
 
-def _search_ball(samples: Attacked, best: Tensor, widest: float) -> tuple[Tensor, Tensor]:
+def _search_ball(
+    samples: Attacked, best: Tensor, points: Tensor, widest: float
+) -> tuple[Tensor, Tensor]:
     """Search the ball around each sample, out to the distance known or the widest, by random
-    points: in few dimensions attacks miss the nearest piece of the boundary. Distances are
-    infinite where nothing nearer was found.
+    points: in few dimensions attacks miss the nearest piece of the boundary.
     """
-    x = samples.x
-    random = torch.Generator(x.device).manual_seed(0)
-    found, points = torch.full_like(best, torch.inf), x.clone()
+    random = torch.Generator(samples.x.device).manual_seed(0)
     rounds_without = 0
     while rounds_without < _PATIENCE:
         start = _draw_nearest(samples, best, widest, random)
         distance, tried = polish_points(samples, start)
         progress = distance < best * (1 - _LEAST_PROGRESS)
-        nearer = distance < best
-        found = torch.where(nearer, distance, found)
-        points = torch.where(one_each(nearer, x), tried, points)
+        points = torch.where(one_each(distance < best, points), tried, points)
         best = torch.minimum(best, distance)
         rounds_without = 0 if progress.any() else rounds_without + 1
-    return found, points
+    return best, points
 
 
 def _draw_nearest(samples: Attacked, best: Tensor, widest: float, random: Any) -> Tensor:

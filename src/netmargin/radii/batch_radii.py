@@ -12,7 +12,7 @@ from ..nets.net_on_samples import NetOnSamples
 from ..nets.shared import is_own_batch, join_shares, processes_sharing, writes_for_all
 from ..result import Status
 from .attacks import Found
-from .boundary import one_each
+from .boundary import compute_margin, one_each
 from .certified import (
     BRANCHES,
     LIPSCHITZ,
@@ -20,7 +20,6 @@ from .certified import (
     NOTHING,
     RELAXATION,
     certified_radii,
-    score_margins,
 )
 from .chain_radii import ChainRadii
 from .flips import are_misclassified
@@ -60,9 +59,8 @@ def compute_batch(
     waiting : the samples still to come. Beside what `know_nothing` has there are `flips`, the
     nearest misclassified inputs found, NaN for none.
     """
-    display = Progress(False, "")  # a part of the line of all batches
-    rows = know_nothing(len(x))
-    margins = score_margins(net, x, y).amin(1)
+    display, rows = Progress(), know_nothing(len(x))
+    margins = compute_margin(net, x, y)
     correct = (margins > 0).cpu()
     # A sample that rounding may have put on the wrong side has its flip a little further.
     wrong = are_misclassified(methods.judge, methods.chain, x, y, margins).cpu()

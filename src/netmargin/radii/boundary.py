@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..margins import score_gaps
 from ..nets.input_slopes import differentiate
 from ..nets.model import scores
-from .certified import score_margins
 from .flips import BoundedScores, bound_margins
 from .input_box import InputBox
 from .lipschitz import norm
@@ -59,8 +59,8 @@ class Attacked(NamedTuple):
 
 
 def compute_margin(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Compute the smallest score gap of each sample, (N,)."""
-    return score_margins(net, x, y).amin(1)
+    """Compute the smallest score gaps, (N,); y are class indices, or signs for one output."""
+    return score_gaps(scores(net, x), y).amin(1)
 
 
 def compute_margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,6 @@ from torch import Tensor, nn
 
 from ..margins import score_gaps
 from ..nets.gradients import differentiate_each
-from ..nets.model import scores
 from .layer_rules import KINKS
 from .lipschitz import is_linear, kink_constant, multiply_norms, norm, run_layers, stretches_of
 from .products import SMALLEST_NORMAL, multiply_absolute
@@ -25,14 +24,6 @@ CERTIFICATES = ("", "misclassified", "Lipschitz constant", "relaxation", "tree o
 0; "" stands for a radius of which nothing is known but that it is not negative.
 """
 NOTHING, MISCLASSIFIED, LIPSCHITZ, RELAXATION, BRANCHES = range(len(CERTIFICATES))
-
-
-def score_margins(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Compute the score gaps Phi_y - Phi_j, (N, C), infinite at j = y; or y f(x), (N, 1).
-
-    y : class indices, or signs for a net with one output f.
-    """
-    return score_gaps(scores(net, x), y)
 
 
 def certified_radii(

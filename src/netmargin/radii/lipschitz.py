@@ -11,12 +11,7 @@ from ..errors import ModelError
 from ..nets.gradients import differentiate_each
 from .layer_rules import LINEAR
 from .layers import Branches, Moved, Scaled
-from .products import (
-    LARGEST_MATRIX,
-    SMALLEST_NORMAL,
-    multiply_absolute,
-    without_biases,
-)
+from .products import LARGEST_MATRIX, SMALLEST_NORMAL, multiply_absolute, without_biases
 
 _LARGEST_SIDE = 3200
 """Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of

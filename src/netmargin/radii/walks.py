@@ -79,7 +79,7 @@ def walk_to_boundary(samples: Attacked, widest: float, chain: Chain | None) -> T
     # As many walks in all where there are fewer rivals: of two classes, a face detector's, 6 starts
     # ended up to 10% farther than 18.
     starts = starts * _RIVALS // min(_RIVALS, rivals.shape[1])
-    display, total = Progress(False, ""), starts + _HOPS  # a part of the line of all batches
+    display, total = Progress(), starts + _HOPS
     for start in range(starts):
         display.draw(start, total - start, f"walk {start + 1} of {total}")
         found, points = search.walk_to_rivals(rivals, reach, aside=start > 0)

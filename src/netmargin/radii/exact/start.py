@@ -43,7 +43,7 @@ def start_multipliers(relaxation: Relaxation) -> tuple[np.ndarray, float]:
         full = here < relaxation.full
         if behind is None:
             lam += np.where(is_free, np.abs(coefficient[units] * reach[units]) * half, 0.0)
-            quadratic = None
+            quadratic = np.zeros((len(slope),) * 2)
         else:
             m = slope.copy()
             m[units[is_free]] = middle[is_free]
@@ -58,8 +58,6 @@ def start_multipliers(relaxation: Relaxation) -> tuple[np.ndarray, float]:
             quadratic = 2 * behind * m * m[:, None]
         theta[here, LINEAR] = np.where(is_free, (g * reach)[units], 0.0)
         theta[here, SQUARE] -= lam
-        if quadratic is None:
-            quadratic = np.zeros((len(slope),) * 2)
         quadratic[units, units] += lam / reach[units] ** 2
         weights = ball.weights[k]
         behind, coefficient = weights.T @ quadratic @ weights, weights.T @ g
