@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ..errors import DataError
@@ -12,6 +13,8 @@ from .arguments import require_numbers
 from .caller import warn_caller
 from .saved_records import Record
 
+Floats = NDArray[np.float64]
+"""An array of float64, of any shape."""
 EPS = 2.0**-52
 """Twice what rounding to float64 changes, relative to a number; that covers what is of second order
 (Higham 2002, 3.1).
@@ -36,8 +39,8 @@ _LARGEST_SIZE = 1e150
 class SolverData(Record):
     """Checked inputs and labels, or targets, in float64."""
 
-    Z: np.ndarray  # (n, D), with a last column of ones where a bias was asked for
-    y: np.ndarray  # (n,): labels -1, +1, or real targets
+    Z: Floats  # (n, D), with a last column of ones where a bias was asked for
+    y: Floats  # (n,): labels -1, +1, or real targets
 
     @property
     def size(self) -> float:
@@ -55,7 +58,7 @@ class SolverData(Record):
         return float(((self.Z / self.size) ** 2).sum(1).mean()) * self.size * self.size
 
     @property
-    def scaled(self) -> np.ndarray:
+    def scaled(self) -> Floats:
         """The rows of Z in units of the longest one."""
         return self.Z / self.size / (self.longest / self.size)
 
@@ -67,18 +70,18 @@ class SolverData(Record):
                 f" {self.size:.0e}."
             )
 
-    def directions(self, neurons: Any) -> np.ndarray:
+    def directions(self, neurons: Any) -> Floats:
         """Return given neurons as unit rows, shape (k, D), without zero rows; none for None."""
-        U = np.zeros((0, self.Z.shape[1])) if neurons is None else as_array(neurons, "neurons")
+        U = as_array(np.zeros((0, self.Z.shape[1])) if neurons is None else neurons, "neurons")
         if U.ndim != 2 or U.shape[1] != self.Z.shape[1]:
             raise DataError(
                 f"neurons must have shape (k, {self.Z.shape[1]}), the bias included; got {U.shape}"
             )
         if not np.isfinite(U).all():
             raise DataError("neurons hold NaN or infinite values. Drop these rows.")
-        norms = np.linalg.norm(U, axis=1, keepdims=True)
+        lengths, units = split_lengths(U)
         # A neuron of zeros has no direction, and adds nothing to a function.
-        return (U / np.where(norms > 0, norms, 1.0))[norms[:, 0] > 0]
+        return units[lengths > 0]
 
     def __len__(self) -> int:
         return len(self.y)
@@ -112,7 +115,7 @@ def regression_data(X: Any, y: Any, *, bias: bool) -> SolverData:
     return SolverData(*_check_pair(X, y, bias))
 
 
-def check_sample_weight(weights: Any, n: int, name: str = "sample_weight") -> np.ndarray:
+def check_sample_weight(weights: Any, n: int, name: str = "sample_weight") -> Floats:
     """Return weights of n samples as float64, shape (n,), 1 each for None. Raises DataError."""
     if weights is None:
         return np.ones(n)
@@ -126,18 +129,18 @@ def check_sample_weight(weights: Any, n: int, name: str = "sample_weight") -> np
     return array
 
 
-def evaluation_inputs(X: Any, dimension: int, *, bias: bool) -> np.ndarray:
+def evaluation_inputs(X: Any, dimension: int, *, bias: bool) -> Floats:
     """Checked inputs (N, dimension) of a solution, with a last column of ones for a bias."""
-    X = as_array(X, "X")
-    if X.ndim != 2 or X.shape[1] != dimension - bias:
+    Z = as_array(X, "X")
+    if Z.ndim != 2 or Z.shape[1] != dimension - bias:
         raise DataError(
             f"X must have shape (N, {dimension - bias}), as the inputs that were fitted; got"
-            f" {X.shape}"
+            f" {Z.shape}"
         )
-    return np.hstack([X, np.ones((len(X), 1))]) if bias else X
+    return np.hstack([Z, np.ones((len(Z), 1))]) if bias else Z
 
 
-def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def split_lengths(A: np.ndarray) -> tuple[Floats, Floats]:
     """The lengths (n,) of the rows of A, and unit rows; rows of zeros stay zero."""
     # Powers of 2, which round nothing, keep the squares of tiny and huge rows within float64.
     powers = floor_to_powers(np.abs(A).max(axis=1, initial=0.0))
@@ -147,23 +150,23 @@ def split_lengths(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return powers * lengths, units
 
 
-def floor_to_powers(sizes: Any) -> np.ndarray:
+def floor_to_powers(sizes: Any) -> Floats:
     """The powers of 2 up to sizes >= 0 (1/2 for 0); dividing by them rounds nothing."""
-    return np.ldexp(1.0, np.frexp(sizes)[1] - 1)
+    return np.asarray(np.ldexp(1.0, np.frexp(sizes)[1] - 1))
 
 
-def kernel_values(K: Any, coefficients: np.ndarray) -> np.ndarray:
+def kernel_values(K: Any, coefficients: Floats) -> Floats:
     """The values sum_n coefficients_n k(x_n, .) at N points, with their kernel K (N, n)."""
-    K = as_array(K, "K")
-    if K.ndim != 2 or K.shape[1] != len(coefficients):
+    values = as_array(K, "K")
+    if values.ndim != 2 or values.shape[1] != len(coefficients):
         raise DataError(
             f"K must have shape (N, {len(coefficients)}), of N points with the training samples;"
-            f" got {K.shape}"
+            f" got {values.shape}"
         )
-    return K @ coefficients
+    return values @ coefficients
 
 
-def check_kernel(K: np.ndarray, n: int) -> np.ndarray:
+def check_kernel(K: Floats, n: int) -> Floats:
     """The kernel matrix (n, n) of n samples, checked, without the asymmetry of rounding."""
     if K.shape != (n, n):
         raise DataError(f"K must be the ({n}, {n}) kernel matrix of {n} samples; got {K.shape}")
@@ -179,7 +182,7 @@ def check_kernel(K: np.ndarray, n: int) -> np.ndarray:
     return K / 2 + K.T / 2
 
 
-def _check_pair(X: Any, y: Any, bias: bool, name: str = "X") -> tuple[np.ndarray, np.ndarray]:
+def _check_pair(X: Any, y: Any, bias: bool, name: str = "X") -> tuple[Floats, Floats]:
     """The inputs, with a column of ones for a bias, and the labels, all finite."""
     X = finite_rows(X, name)
     y = as_array(y, "y").reshape(-1)
@@ -193,29 +196,29 @@ def _check_pair(X: Any, y: Any, bias: bool, name: str = "X") -> tuple[np.ndarray
     return np.ascontiguousarray(Z), y
 
 
-def finite_rows(X: Any, name: str = "X") -> np.ndarray:
+def finite_rows(X: Any, name: str = "X") -> Floats:
     """Finite samples as a float64 array of shape (n, d). Raises DataError."""
-    X = as_array(X, name)
-    if X.ndim != 2 or X.size == 0:
+    rows = as_array(X, name)
+    if rows.ndim != 2 or rows.size == 0:
         raise DataError(
-            f"{name} must have shape (n, d) with n and d at least 1; got {X.shape}. Flatten images"
-            f" with {name}.reshape(len({name}), -1)."
+            f"{name} must have shape (n, d) with n and d at least 1; got {rows.shape}. Flatten"
+            f" images with {name}.reshape(len({name}), -1)."
         )
-    if not np.isfinite(X).all():
-        bad = np.flatnonzero(~np.isfinite(X).all(1))
+    if not np.isfinite(rows).all():
+        bad = np.flatnonzero(~np.isfinite(rows).all(1))
         raise DataError(
-            f"{name} holds NaN or infinite values in {len(bad)} of {len(X)} samples,"
+            f"{name} holds NaN or infinite values in {len(bad)} of {len(rows)} samples,"
             f" first sample {bad[0]}. Drop or impute them."
         )
-    return X
+    return rows
 
 
-def as_array(values: Any, name: str) -> np.ndarray:
+def as_array(values: Any, name: str) -> Floats:
     """Return arrays, nested lists and tensors as a float64 array. Raises DataError."""
     try:
         if hasattr(values, "detach"):
             values = values.detach().cpu().numpy()
-        array = require_numbers(np.asarray(values), name)
+        array: np.ndarray = require_numbers(np.asarray(values), name)
         # Numpy would drop imaginary parts with no more than a warning.
         if np.iscomplexobj(array):
             raise TypeError("its numbers are complex")

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
+from ..core.matrices import Floats
+
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Ridges among which leave-one-out errors choose; the kernel has diagonal 1. Best were 0.03 to 0.1
 on images with 10% wrong labels, and 1 on tables.
@@ -27,9 +29,9 @@ _JITTER = 1e-10
 """Added to the kernel of the centres, whose diagonal is 1: copies of a sample make it singular."""
 
 
-def encode_labels(classes: np.ndarray, count: int) -> np.ndarray:
+def encode_labels(classes: np.ndarray, count: int) -> Floats:
     """The targets Y, shape (n, count): 0.9 for the class of each sample, -0.1 for the others."""
-    return np.eye(count)[classes] - 0.1
+    return np.eye(count)[classes, :] - 0.1
 
 
 def median_distance(features: np.ndarray) -> float:
@@ -38,7 +40,7 @@ def median_distance(features: np.ndarray) -> float:
     return float(np.median(distances)) or 1.0
 
 
-def laplace_kernel(A: np.ndarray, B: np.ndarray, scale: float) -> np.ndarray:
+def laplace_kernel(A: np.ndarray, B: np.ndarray, scale: float) -> Floats:
     """exp(-|a - b| / scale) of each row of A and each of B, float64."""
     K = _distances(A, B)
     K /= -scale
@@ -46,8 +48,8 @@ def laplace_kernel(A: np.ndarray, B: np.ndarray, scale: float) -> np.ndarray:
 
 
 def squared_errors(
-    K: np.ndarray, Y: np.ndarray, weights: np.ndarray, together: Sequence[np.ndarray] = ()
-) -> np.ndarray:
+    K: Floats, Y: Floats, weights: Floats, together: Sequence[np.ndarray] = ()
+) -> Floats:
     """The mean squared error, with weights, of predictions left out, for each of the RIDGES."""
     heavy = np.sqrt(weights)[:, None]
     values, vectors = np.linalg.eigh(heavy * K * heavy.T)
@@ -61,22 +63,18 @@ def squared_errors(
 
 
 def predict_exactly(
-    K: np.ndarray,
-    Y: np.ndarray,
-    ridge: float,
-    weights: np.ndarray,
-    together: Sequence[np.ndarray] = (),
-) -> np.ndarray:
+    K: Floats, Y: Floats, ridge: float, weights: Floats, together: Sequence[np.ndarray] = ()
+) -> Floats:
     """Predictions, (n, C), each without its group, from the kernel of all, which changes."""
     # Of A^-1 = L^-T L^-1 some blocks and the products with Y are needed, which L^-1 gives.
     inverse, _ = lapack.dtrtri(_factor(K, ridge / weights), lower=1, overwrite_c=1)
     return Y - _leave_out(inverse, Y, together)
 
 
-def _leave_out(root: np.ndarray, Y: np.ndarray, together: Sequence[np.ndarray]) -> np.ndarray:
+def _leave_out(root: Floats, Y: Floats, together: Sequence[np.ndarray]) -> Floats:
     """((A^-1)_GG)^-1 (A^-1 Y)_G of each group G, where A^-1 is the product of root' and root."""
     solved = root.T @ (root @ Y)
-    residual: np.ndarray = solved / np.einsum("ij,ij->j", root, root)[:, None]
+    residual: Floats = solved / np.einsum("ij,ij->j", root, root)[:, None]
     for rows in together:
         columns = root[:, rows]
         residual[rows] = np.linalg.solve(columns.T @ columns, solved[rows])
@@ -85,13 +83,13 @@ def _leave_out(root: np.ndarray, Y: np.ndarray, together: Sequence[np.ndarray]) 
 
 def predict_approximately(
     features: np.ndarray,
-    Y: np.ndarray,
+    Y: Floats,
     scale: float,
     centres: np.ndarray,
     ridge: float,
-    weights: np.ndarray,
+    weights: Floats,
     together: Sequence[np.ndarray] = (),
-) -> np.ndarray:
+) -> Floats:
     """Predictions as of `predict_exactly`, shape (n, C), of the regression on some centres.
 
     The kernel is replaced by K_nm K_mm^-1 K_mn over m centres: a linear regression in m features
@@ -109,7 +107,7 @@ def predict_approximately(
     """
     points = features[centres]
     root = _factor(laplace_kernel(points, points, scale), _JITTER)
-    heavy = np.sqrt(weights)[:, None]
+    heavy: Floats = np.sqrt(weights)[:, None]
     mapped = np.empty((len(features), len(root)))
     parts = [slice(n, n + _ROWS_AT_ONCE) for n in range(0, len(features), _ROWS_AT_ONCE)]
     for part in parts:
@@ -123,7 +121,7 @@ def predict_approximately(
         mapped[part] = _solve(factor, mapped[part].T).T
     errors = mapped @ fit - heavy * Y
     singles = np.setdiff1d(centres, [row for rows in together for row in rows])
-    found = errors / (1 - np.einsum("ij,ij->i", mapped, mapped))[:, None]
+    found: Floats = errors / (1 - np.einsum("ij,ij->i", mapped, mapped))[:, None]
     for rows in [*singles[:, None], *together]:
         phi, U = mapped[rows], own[:, np.isin(centres, rows)]
         q, system = phi @ U, np.eye(len(rows)) - phi @ phi.T
@@ -133,29 +131,31 @@ def predict_approximately(
     return Y + found / heavy
 
 
-def _solve(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _solve(factor: Floats, B: Floats) -> Floats:
     """The product of the inverse of a lower triangle and B, which changes."""
-    return solve_triangular(factor, B, lower=True, overwrite_b=True, check_finite=False)
+    B = solve_triangular(factor, B, lower=True, overwrite_b=True, check_finite=False)
+    return B
 
 
-def _factor(K: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
+def _factor(K: Floats, ridge: Floats | float) -> Floats:
     """The lower Cholesky factor of K plus a ridge, ten times as large where rounding asks it."""
     K[np.diag_indices_from(K)] += ridge
     try:
-        return cholesky(K, lower=True, check_finite=False)
+        root: Floats = cholesky(K, lower=True, check_finite=False)
     except LinAlgError:
         if not np.all(ridge < len(K)):  # numbers that are none
             raise
         return _factor(K, 10 * ridge)
+    return root
 
 
-def _distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _distances(A: np.ndarray, B: np.ndarray) -> Floats:
     """The distance of each row of A and each of B, float64."""
     same = A is B
     A = A.astype(np.float64, copy=False)
     # Of a matrix and its own transpose BLAS computes one half.
     B = A if same else B.astype(np.float64, copy=False)
-    squares = A @ B.T
+    squares: Floats = A @ B.T
     squares *= -2
     squares += np.square(A).sum(1)[:, None]
     squares += np.square(B).sum(1)[None]

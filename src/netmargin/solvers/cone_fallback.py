@@ -9,13 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from ..core.cone_program import minimize
-from ..core.matrices import EPS
+from ..core.matrices import EPS, Floats
 
 AFFORDABLE = 1500
 """Samples up to which it is tried: a step takes a second there, and 20 are needed."""
 
 
-def propose_weights(Q: np.ndarray, caps: np.ndarray, deadline: float) -> np.ndarray:
+def propose_weights(Q: Floats, caps: Floats, deadline: float) -> Floats:
     """Weights p that minimize p'Qp / 2 - sum p over 0 <= p <= caps; with infinite caps p'Qp over p
     >= 0 with sum 1.
 
@@ -45,7 +45,7 @@ def propose_weights(Q: np.ndarray, caps: np.ndarray, deadline: float) -> np.ndar
     quadratic = sparse.diags(np.append(np.ones(rank), np.zeros(n)))
     cost = np.append(np.zeros(rank), cost)
     x, _ = minimize(cost, A, b, cones, quadratic=quadratic, tol=1e-12, deadline=deadline)
-    p = units * np.maximum(x[rank:], 0.0)
+    p: Floats = units * np.maximum(x[rank:], 0.0)
     if hard:
         return p if p.any() else units
     return np.minimum(C * p, caps)

@@ -171,7 +171,7 @@ def _multiply_in_parts(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.nda
 def _refute(zeros: np.ndarray, pairs: np.ndarray, sizes: np.ndarray) -> np.ndarray | None:
     """Dual weights (n,) on a sample that is 0, or on the first pair; None without both."""
     if len(zeros):
-        return np.eye(1, len(sizes), zeros[0])[0]
+        return np.eye(1, len(sizes), zeros[0])[0, :]
     return _balance(pairs[:1], np.ones(1), sizes) if len(pairs) else None
 
 
@@ -184,7 +184,7 @@ def _balance(pairs: np.ndarray, parts: np.ndarray, sizes: np.ndarray) -> np.ndar
         logs = np.log2(parts) + np.stack([np.zeros(len(i)), ratios])
     weights = np.zeros(len(sizes))
     np.add.at(weights, [i, j], np.exp2(logs - logs.max()))
-    return weights / weights.sum()
+    return weights / float(weights.sum())
 
 
 def _more(count: int) -> str:

@@ -69,7 +69,7 @@ def find_contradiction(
         powers = np.where(found > 0, powers - exponents, -(2**20))
         p = np.zeros(len(rows))
         p[indices] = np.ldexp(mantissas, powers - powers[:strict].max())
-        return p / p[indices[:strict]].sum()
+        return p / float(p[indices[:strict]].sum())
 
     few = scaled.shape[1] + 1
     if weights is not None and 0 < np.count_nonzero(weights[indices]) <= few:
@@ -77,11 +77,9 @@ def find_contradiction(
         if found is not None:
             return found
     # A vertex names few samples, but takes long in many dimensions.
-    proposals = [_propose_vertex, lambda rows, _: find_center(rows)]
-    if quick or few > _FEW_DIMENSIONS:
-        proposals = proposals[:0:-1] if quick else proposals[::-1]
-    for propose in proposals:
-        q = propose(scaled, strict)
+    vertex_first = few <= _FEW_DIMENSIONS
+    for vertex in [False] if quick else [vertex_first, not vertex_first]:
+        q = _propose_vertex(scaled, strict) if vertex else find_center(scaled)
         found = None if q is None else try_weights(q)
         if found is not None:
             return found
@@ -192,7 +190,7 @@ def find_center(rows: np.ndarray) -> np.ndarray | None:
             return None
         step = 1 - p * (prices @ A)  # relative to p
         length = min(1.0, _PART_OF_WAY / max(-step.min(), 1e-300))
-        p = p * (1 + length * step)
+        p *= 1 + length * step
         if length < _SHORTEST_STEP:
             return None
         if length == 1.0 and np.abs(step).max() < _NEWTON_ENDS:

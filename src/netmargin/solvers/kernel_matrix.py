@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from ..core.matrices import EPS
+from ..core.matrices import EPS, Floats
 from ..core.saved_records import Record
 
 _UNIT_RANGE = (1e-60, 1e60)
@@ -59,12 +59,12 @@ class KernelMatrix(Record):
         return cls(values, scale, exact=exact, entry_error=entry_error)
 
     @property
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Floats:
         """The squared lengths (n,) of the features, in units of `scale`."""
         return np.maximum(np.diagonal(self.values).astype(np.float64), 0.0)
 
     @property
-    def lengths(self) -> np.ndarray:
+    def lengths(self) -> Floats:
         """The lengths (n,) of the features, in units of the root of `scale`."""
         return np.sqrt(self.diagonal)
 

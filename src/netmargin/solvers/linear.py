@@ -27,7 +27,7 @@ class LinearSolution(MarginSolution):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values weights . x~, shape (N,), at inputs X of shape (N, d)."""
-        return evaluation_inputs(X, len(self.weights), bias=self.bias) @ self.weights
+        return self.weights @ evaluation_inputs(X, len(self.weights), bias=self.bias).T
 
 
 def linear_max_margin(

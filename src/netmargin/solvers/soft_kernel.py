@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.arguments import check_number
 from ..core.deadline import Deadline
-from ..core.matrices import EPS, check_sample_weight, kernel_values
+from ..core.matrices import EPS, Floats, check_sample_weight, kernel_values
 from ..errors import ArgumentError
 from ..result import SoftSolution, Status, judge_bracket
 from .extended import multiply_extended, round_down
@@ -184,7 +184,7 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
         )
 
 
-def _sum_hinges(scales: np.ndarray, outputs: np.ndarray, caps: np.ndarray) -> np.ndarray:
+def _sum_hinges(scales: Floats, outputs: Floats, caps: Floats) -> Floats:
     """The hinge losses sum_i caps_i max(0, 1 - scale outputs_i) at many scales, by one sort."""
     order = np.argsort(outputs)
     ascending = outputs[order]
@@ -193,4 +193,4 @@ def _sum_hinges(scales: np.ndarray, outputs: np.ndarray, caps: np.ndarray) -> np
     below = np.searchsorted(
         ascending, np.divide(1, scales, out=np.full_like(scales, np.inf), where=scales > 0)
     )
-    return costs[below] - scales * sums[below]
+    return costs[below] - sums[below] * scales

@@ -64,7 +64,8 @@ class TwoLayerFit(RegularizedSolution):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores at X (N, d): (N,) for one output, positive for classes[1]; else (N, K)."""
         Z = evaluation_inputs(X, self.neurons.shape[1], bias=self.bias)
-        F = Activation(self.slope, self.power).feature(Z @ self.neurons.T) @ self.outputs
+        features = Activation(self.slope, self.power).feature(Z @ self.neurons.T)
+        F: np.ndarray = features @ self.outputs
         return F[:, 0] if F.shape[1] == 1 else F
 
     def predict(self, X: Any) -> np.ndarray:
@@ -72,7 +73,8 @@ class TwoLayerFit(RegularizedSolution):
         scores = self.decision_function(X)
         if self.classes is None:
             return scores
-        return self.classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
+        best = scores > 0 if scores.ndim == 1 else scores.argmax(1)
+        return self.classes.take(best)
 
     def to_network(self) -> nn.Sequential:
         """The same function as a float64 net Linear - activation - Linear with K outputs, whose

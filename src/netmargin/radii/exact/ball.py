@@ -104,4 +104,4 @@ def _bound_output_errors(
         # The next layer's weights are wrong on the changes as well.
         reach = np.maximum(1.0, np.abs(chain.slopes[k])) * np.maximum(-box.low, box.high)
         changes.append(chain.weight_errors[k + 1] @ reach)
-    return chain.bound_errors(anchor[None], [z[None] for z in values], changes)[0]
+    return chain.bound_errors(anchor[None], [z[None] for z in values], changes)[0, :]

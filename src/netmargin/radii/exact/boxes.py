@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...core.matrices import Floats
 from ..products import share
 from .first_layer_quadratic import bound_functionals
 from .quadratics import bound_length, bound_lengths, bound_norm
@@ -13,11 +14,11 @@ from .units import negative_branch, positive_branch
 class Box(NamedTuple):
     """Intervals for the units of a layer, such as low <= y = z - z^ <= high, which contain 0."""
 
-    low: np.ndarray
-    high: np.ndarray
+    low: Floats
+    high: Floats
 
     @property
-    def reach(self) -> np.ndarray:
+    def reach(self) -> Floats:
         """The largest absolute values."""
         return np.maximum(-self.low, self.high)
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...core.matrices import Floats
 from ...errors import ModelError
 from ...nets.model import scores
 from ..products import SMALLEST_NORMAL, share
@@ -76,9 +77,9 @@ class Chain:
         return errors
 
 
-def activate(z: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def activate(z: Floats, slope: Floats) -> Floats:
     """Compute max(z, 0) + slope min(z, 0)."""
-    return np.maximum(z, 0.0) + slope * np.minimum(z, 0.0)
+    return np.maximum(z, 0.0) + np.minimum(z, 0.0) * slope
 
 
 def pull_back(

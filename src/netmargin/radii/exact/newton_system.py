@@ -148,11 +148,11 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     for ridge in _RIDGES[:-1]:
         matrix[np.diag_indices(len(matrix))] = 1 + ridge
         try:
-            return cho_factor(matrix, lower=True, check_finite=False)
+            return cho_factor(matrix, lower=True, check_finite=False)[0], True
         except np.linalg.LinAlgError:
             continue
     matrix[np.diag_indices(len(matrix))] = 1 + _RIDGES[-1]
-    return cho_factor(matrix, lower=True, check_finite=False)
+    return cho_factor(matrix, lower=True, check_finite=False)[0], True
 
 
 def _find_step(matrix: np.ndarray, change: np.ndarray, *least: float) -> float:

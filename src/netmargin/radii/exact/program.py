@@ -108,7 +108,8 @@ class Program:
     def side_matrices(self, theta: np.ndarray, tau: np.ndarray, kappa: np.ndarray) -> np.ndarray:
         """The 2 x 2 matrices of both sides, (U, 2, 2, 2)."""
         local = np.concatenate([theta, tau[:, None], kappa], 1)
-        return self.fixed + np.einsum("upsij,up->usij", self.map, local)
+        moved: np.ndarray = np.einsum("upsij,up->usij", self.map, local)
+        return moved + self.fixed
 
     def _centre(self, theta: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
         """Maximize tau + nu (sum of log kappa + (1/2) log det of its sides) for every unit."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ...core.matrices import Floats
 from ..products import share
 
 _SHIFTS = (1e-8, 1e-10, 1e-12)
@@ -19,12 +20,12 @@ rounding hides 1e-10 in some 500 rows, and 1e-12 in some 50.
 """
 
 
-def bound_lengths(rows: np.ndarray) -> np.ndarray:
+def bound_lengths(rows: Floats) -> Floats:
     """Upper bounds of the Euclidean norms over the last axis."""
     # Rescaled first, as squares of 1e-200 would vanish.
-    largest = np.abs(rows).max(-1, initial=0.0)
-    unit = rows / np.where(largest > 0, largest, 1.0)[..., None]
-    return np.sqrt((unit * unit).sum(-1)) * largest * (1 + share(rows.shape[-1]))
+    largest: Floats = np.abs(rows).max(-1, initial=0.0)
+    squares: Floats = np.square(rows / np.where(largest > 0, largest, 1.0)[..., None]).sum(-1)
+    return np.sqrt(squares) * largest * (1 + share(rows.shape[-1]))
 
 
 def bound_length(vector: np.ndarray) -> float:

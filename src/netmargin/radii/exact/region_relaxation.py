@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.matrices import Floats
 from .ball import Ball
 from .chain import activate
 from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE, Multipliers, Region
@@ -20,7 +21,7 @@ class Question:
     """Is the score gap c . scores, c the functional, positive in a whole ball?"""
 
     ball: Ball
-    functional: np.ndarray
+    functional: Floats
 
     @property
     def gap(self) -> float:
@@ -28,7 +29,7 @@ class Question:
         return float(self.functional @ self.ball.scores)
 
     @property
-    def weight(self) -> np.ndarray:
+    def weight(self) -> Floats:
         """w, the coefficients of the last hidden layer, over the gap: (n_K,)."""
         return self.ball.weights[-1].T @ self.functional / self.gap
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...core.matrices import Floats
 from .inequality import LINEAR, OUTPUT, OUTPUT_SQUARE, PRODUCT, SQUARE
 from .region_relaxation import Relaxation
 
@@ -11,7 +12,7 @@ the barrier no interior. Exact bounds use the intervals as they are.
 """
 
 
-def map_sides(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
+def map_sides(relaxation: Relaxation) -> tuple[Floats, Floats]:
     """The matrices of the sides as affine functions of (theta, tau, kappa).
 
     Returns the linear part, (U, 8, 2, 2, 2), and the constant one, (U, 2, 2, 2); a closed side is
@@ -34,31 +35,31 @@ def map_sides(relaxation: Relaxation) -> tuple[np.ndarray, np.ndarray]:
     return linear, constant
 
 
-def _pair(f: np.ndarray, g: np.ndarray) -> np.ndarray:
+def _pair(f: Floats, g: Floats) -> Floats:
     """The matrix M with v M v'/2 = (f . v)(g . v)."""
     product = f[..., :, None] * g[..., None, :]
     return product + product.swapaxes(-1, -2)
 
 
-def invert_sides(a: np.ndarray) -> np.ndarray:
+def invert_sides(a: Floats) -> Floats:
     """Inverses of symmetric matrices."""
     adjugate = np.array([[1.0, -1.0], [-1.0, 1.0]]) * a[..., ::-1, ::-1]
     return adjugate / _determinants(a)[..., None, None]
 
 
-def twist_sides(x: np.ndarray, change: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+def twist_sides(x: Floats, change: Floats, inverse: Floats) -> Floats:
     """The symmetric part of X dS S^-1."""
     product = x @ change @ inverse
     return (product + product.swapaxes(-1, -2)) / 2
 
 
-def least_of_sides(inverse: np.ndarray, change: np.ndarray) -> np.ndarray:
+def least_of_sides(inverse: Floats, change: Floats) -> Floats:
     """The least eigenvalue of S^-1 dS."""
-    half = (inverse * change).sum((-1, -2)) / 2
+    half: Floats = (inverse * change).sum((-1, -2)) / 2
     determinant = _determinants(inverse) * _determinants(change)
-    return half - np.sqrt(np.maximum(half**2 - determinant, 0.0))
+    return -np.sqrt(np.maximum(half**2 - determinant, 0.0)) + half
 
 
-def _determinants(a: np.ndarray) -> np.ndarray:
+def _determinants(a: Floats) -> Floats:
     """Determinants of symmetric matrices."""
     return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] ** 2

@@ -105,7 +105,7 @@ def _split_ray(
             if abs(missed) > small:
                 p[longest] = -float(ratio)
                 p[i] = 1.0
-                return p * (1.0 if missed > 0 else -1.0) / np.abs(p).sum()
+                return p * (1.0 if missed > 0 else -1.0) / float(np.abs(p).sum())
         ray[[i for i, _ in samples]] = ray.max() + 2 if a else -1
     return None
 

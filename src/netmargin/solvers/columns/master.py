@@ -7,6 +7,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+from ...core.matrices import Floats
 from ..simplex import PRIMAL, Simplex
 
 _ITERATIONS_PER_ROW, _OF_EQUALITIES = 10, (20, 100)
@@ -29,8 +30,8 @@ class Constraints:
     with t = 1: maximum margin, soft margin and least norm are one problem.
     """
 
-    signs: np.ndarray  # (n,): the labels, -1 or +1
-    target: np.ndarray  # (n,): what each labelled output must reach, in units of t
+    signs: Floats  # (n,): the labels, -1 or +1
+    target: Floats  # (n,): what each labelled output must reach, in units of t
     slack_cost: float = np.inf
     equal: bool = False  # whether it must be that, no more; then without slacks
 

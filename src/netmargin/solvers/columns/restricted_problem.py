@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.matrices import Floats
 from ..neurons.activations import RELU, Activation
 from ..neurons.samples import respond
 from .master import Constraints, MasterLP
@@ -54,17 +55,17 @@ class RestrictedProblem:
             cost = min(cost, _LARGEST)
         return MasterLP(replace(self.rows, slack_cost=cost / magnification))
 
-    def even_dual(self) -> np.ndarray:
+    def even_dual(self) -> Floats:
         """Dual weights (n,) to begin with: half for each class, the same within a class."""
         positive = self.rows.signs > 0
-        weights = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
-        return weights / weights.sum()
+        weights: Floats = 1 / np.where(positive, positive.sum(), (~positive).sum())
+        return weights / float(weights.sum())
 
-    def values(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
+    def values(self, U: Floats, dual: Floats) -> Floats:
         """The values sum_i p_i signs_i phi(u . z_i) of neurons u at dual weights p."""
         return respond(self.Z, dual * self.rows.signs, U, self.activation)
 
-    def improving(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
+    def improving(self, U: Floats, dual: Floats) -> np.ndarray:
         """Which neurons (booleans) would raise t, to first order."""
         return np.abs(self.values(U, dual)) > self.level * (1 + _IMPROVES) + _IMPROVES_AT_LEAST
 
@@ -80,9 +81,9 @@ class RestrictedProblem:
         """The output sign of each neuron that pays at these dual weights."""
         return np.where(self.values(U, dual) >= 0, 1.0, -1.0)
 
-    def columns(self, U: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    def columns(self, U: Floats, signs: Floats) -> Floats:
         """The labelled outputs (n, k) of unit neurons with these output signs."""
-        return signs * self.rows.signs[:, None] * self.activation.feature(self.Z @ U.T)
+        return self.activation.feature(self.Z @ U.T) * (signs * self.rows.signs[:, None])
 
     def add(self, U: np.ndarray, signs: np.ndarray) -> None:
         """Add neurons with these output signs."""

@@ -27,7 +27,7 @@ class Activation:
         """phi(t), elementwise, in the type of t."""
         # Not by np.where, which takes ten times as long.
         bend = np.maximum if self.slope <= 1 else np.minimum
-        bent = bend(t, self.slope * t if self.slope else 0)
+        bent: np.ndarray = bend(t, self.slope * t if self.slope else 0)
         return bent if self.power == 1 else bent * bent
 
     def derivative(self, t: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.matrices import Floats
+
 
 @dataclass(frozen=True)
 class Values:
@@ -17,7 +19,7 @@ class Values:
 
     outputs: int = 1
 
-    def margins(self, F: np.ndarray) -> np.ndarray:
+    def margins(self, F: Floats) -> Floats:
         return F
 
     combine = split = margins
@@ -34,11 +36,11 @@ class Signs:
     outputs = 1
 
     @property
-    def wanted(self) -> np.ndarray:
+    def wanted(self) -> Floats:
         """1 for each margin that is to be positive."""
         return np.ones_like(self.y, dtype=float)
 
-    def margins(self, F: np.ndarray) -> np.ndarray:
+    def margins(self, F: Floats) -> Floats:
         return self.y * F
 
     combine = split = margins
@@ -55,19 +57,19 @@ class Rivals:
     outputs: int
 
     @property
-    def wanted(self) -> np.ndarray:
+    def wanted(self) -> Floats:
         """1 for each margin that is to be positive, 0 for that over the own class."""
-        return (self.y[:, None] != np.arange(self.outputs)).astype(float)
+        return 1 - np.eye(self.outputs)[self.y, :]
 
-    def margins(self, F: np.ndarray) -> np.ndarray:
+    def margins(self, F: Floats) -> Floats:
         return np.take_along_axis(F, self.y[:, None], 1) - F
 
-    def combine(self, p: np.ndarray) -> np.ndarray:
+    def combine(self, p: Floats) -> Floats:
         C = -p
         C[np.arange(len(p)), self.y] += p.sum(1)
         return C
 
-    def split(self, C: np.ndarray) -> np.ndarray:
+    def split(self, C: Floats) -> Floats:
         p = -C
         p[np.arange(len(p)), self.y] = 0.0
         return p
@@ -79,7 +81,7 @@ class Rivals:
 Labels = Values | Signs | Rivals
 
 
-def least_margin(labels: Labels, F: np.ndarray) -> float:
+def least_margin(labels: Labels, F: Floats) -> float:
     """The least margin that outputs F (n, K) have over a rival."""
     assert not isinstance(labels, Values)
     return float(labels.margins(F)[labels.wanted > 0].min())

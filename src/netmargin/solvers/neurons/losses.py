@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, xlog1py
 
+from ...core.matrices import Floats
 from .labels import Labels, Rivals, Signs, Values
 
 _NEAR = 0.7
@@ -36,11 +37,11 @@ class QuadraticLoss:
     """
 
     labels: Labels
-    target: np.ndarray  # (n, R), with 0 for own classes
+    target: Floats  # (n, R), with 0 for own classes
     low: float  # 0 for margins that may be larger than their target, -inf for values
-    high: np.ndarray  # (n, R), 0 for own classes
-    cost: np.ndarray  # (n, 1)
-    centre: np.ndarray  # (n, R)
+    high: Floats  # (n, R), 0 for own classes
+    cost: Floats  # (n, 1)
+    centre: Floats  # (n, R)
 
     @property
     def exact(self) -> bool:
@@ -52,7 +53,7 @@ class QuadraticLoss:
         """Whether it is a constraint, whose multipliers have no bound."""
         return self.exact and bool(np.isinf(self.high).any())
 
-    def value(self, F: np.ndarray) -> float:
+    def value(self, F: Floats) -> float:
         short = self.target - self.labels.margins(F)
         if self.exact:
             bent = np.where(short > 0, self.high, self.low) * np.where(short == 0, 1.0, short)
@@ -60,18 +61,18 @@ class QuadraticLoss:
         p = self._weigh(short)
         return float((p * short - (p - self.centre) ** 2 / (2 * self.cost)).sum())
 
-    def slopes(self, F: np.ndarray) -> np.ndarray:
+    def slopes(self, F: Floats) -> Floats:
         return self.labels.combine(self.multipliers(F))
 
-    def multipliers(self, F: np.ndarray) -> np.ndarray:
+    def multipliers(self, F: Floats) -> Floats:
         """The p (n, R) of the maximum."""
         return self._weigh(self.target - self.labels.margins(F))
 
-    def curvatures(self, F: np.ndarray) -> np.ndarray:
+    def curvatures(self, F: Floats) -> Floats:
         p = self.multipliers(F)
         return (self.cost * ((p > self.low) & (p < self.high)))[:, 0]
 
-    def bound(self, C: np.ndarray) -> float:
+    def bound(self, C: Floats) -> float:
         p = self.labels.split(C)
         if ((p < self.low) | (p > self.high * (1 + ROUNDING))).any():
             return -np.inf
@@ -79,7 +80,7 @@ class QuadraticLoss:
         gain, loss = p * self.target, away * (away / (2 * self.cost))
         return float((gain - loss).sum() - _LOST * (np.abs(gain) + loss).sum())
 
-    def scale(self, C: np.ndarray, most: float) -> float:
+    def scale(self, C: Floats, most: float) -> float:
         p = self.labels.split(C)
         square = float((p * (p / self.cost)).sum())
         gain = float((p * (self.target + self.centre / self.cost)).sum())
@@ -87,19 +88,20 @@ class QuadraticLoss:
         room = np.divide(self.high, p, out=np.full(p.shape, np.inf), where=p > 0).min()
         return max(0.0, min(best, most, float(room)))
 
-    def near(self, F: np.ndarray) -> np.ndarray:
+    def near(self, F: Floats) -> np.ndarray:
         short = self.target - self.labels.margins(F) + self.centre / self.cost
-        return ((short > -_NEAR) & (self.high > 0)).any(1) | (self.low < 0)
+        near: np.ndarray = np.any((short > -_NEAR) & (self.high > 0), axis=1)
+        return near | (self.low < 0)
 
     def take(self, rows: Any) -> "QuadraticLoss":
         parts = {name: getattr(self, name)[rows] for name in ("target", "high", "cost", "centre")}
         return replace(self, labels=self.labels.take(rows), **parts)
 
-    def smoothed(self, centre: np.ndarray, cost: np.ndarray | float) -> "QuadraticLoss":
+    def smoothed(self, centre: Floats, cost: Floats | float) -> "QuadraticLoss":
         """A loss below this one that is smooth, and equal where multipliers are `centre`."""
         return replace(self, centre=centre, cost=np.full_like(self.cost, cost))
 
-    def _weigh(self, short: np.ndarray) -> np.ndarray:
+    def _weigh(self, short: Floats) -> Floats:
         return np.clip(self.centre + self.cost * short, self.low, self.high)
 
 
@@ -108,20 +110,20 @@ class LogisticLoss:
     """sum_n cost_n log(1 + sum exp(-margin)), the cross-entropy; its bound is entropy in nats."""
 
     labels: Signs | Rivals
-    cost: np.ndarray  # (n, 1)
+    cost: Floats  # (n, 1)
 
-    def value(self, F: np.ndarray) -> float:
+    def value(self, F: Floats) -> float:
         return float((self.cost[:, 0] * self._lose(F)[1]).sum())
 
-    def slopes(self, F: np.ndarray) -> np.ndarray:
+    def slopes(self, F: Floats) -> Floats:
         rises, lost = self._lose(F)
         return self.labels.combine(self.cost * np.exp(rises - lost[:, None]))
 
-    def curvatures(self, F: np.ndarray) -> np.ndarray:
+    def curvatures(self, F: Floats) -> Floats:
         rises, lost = self._lose(F)
         return self.cost[:, 0] * np.exp(rises[:, 0] - 2 * lost)
 
-    def bound(self, C: np.ndarray) -> float:
+    def bound(self, C: Floats) -> float:
         q = self.labels.split(C) / self.cost
         total = q.sum(1)
         # A probability that is 0 may be off by its rounding.
@@ -132,16 +134,16 @@ class LogisticLoss:
         entropy = entr(np.maximum(q, 0.0)).sum(1) - xlog1py(1 - total, -total)
         return float((self.cost[:, 0] * entropy).sum() * (1 - _LOST))
 
-    def scale(self, C: np.ndarray, most: float) -> float:
+    def scale(self, C: Floats, most: float) -> float:
         return min(1.0, most)
 
-    def near(self, F: np.ndarray) -> np.ndarray:
+    def near(self, F: Floats) -> np.ndarray:
         return np.ones(len(F), bool)
 
     def take(self, rows: Any) -> "LogisticLoss":
         return LogisticLoss(self.labels.take(rows), self.cost[rows])
 
-    def _lose(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _lose(self, F: Floats) -> tuple[Floats, Floats]:
         """Minus the margins (n, R) over the rivals, and the losses (n,) without their cost."""
         rises = np.where(self.labels.wanted > 0, -self.labels.margins(F), -np.inf)
         return rises, np.logaddexp.reduce(rises, axis=1, initial=0.0)
@@ -150,7 +152,7 @@ class LogisticLoss:
 Loss = QuadraticLoss | LogisticLoss
 
 
-def hinge_loss(labels: Signs | Rivals, cost: np.ndarray) -> QuadraticLoss:
+def hinge_loss(labels: Signs | Rivals, cost: Floats) -> QuadraticLoss:
     """sum of cost_n max(0, 1 - margin); a hard margin where cost (n,) is infinite."""
     wanted = labels.wanted
     high = np.where(wanted > 0, cost[:, None], 0.0)
@@ -158,14 +160,14 @@ def hinge_loss(labels: Signs | Rivals, cost: np.ndarray) -> QuadraticLoss:
     return QuadraticLoss(labels, wanted, 0.0, high, exact, np.zeros_like(wanted))
 
 
-def squared_hinge_loss(labels: Signs | Rivals, cost: np.ndarray) -> QuadraticLoss:
+def squared_hinge_loss(labels: Signs | Rivals, cost: Floats) -> QuadraticLoss:
     """sum of cost_n max(0, 1 - margin)^2 / 2."""
     wanted = labels.wanted
     high = np.where(wanted > 0, np.inf, 0.0)
     return QuadraticLoss(labels, wanted, 0.0, high, cost[:, None], np.zeros_like(wanted))
 
 
-def squared_loss(Y: np.ndarray, cost: np.ndarray) -> QuadraticLoss:
+def squared_loss(Y: Floats, cost: Floats) -> QuadraticLoss:
     """sum of cost_n |F_n - Y_n|^2 / 2; the constraint F = Y where cost (n,) is infinite."""
     high = np.full_like(Y, np.inf)
     return QuadraticLoss(Values(Y.shape[1]), Y, -np.inf, high, cost[:, None], np.zeros_like(Y))

@@ -55,9 +55,8 @@ class Multipliers:
 
     def _suit(self, p: np.ndarray) -> np.ndarray | float:
         """The curvature of the smooth loss, (n, 1) or one for all, that suits multipliers p."""
-        if self.capped:
-            return self._exact.high.max(1, keepdims=True) / self._width
-        return _mean_size(p) / (self._violation * self._size)
+        high, size = self._exact.high, self._violation * self._size
+        return high.max(1, keepdims=True) / self._width if self.capped else _mean_size(p) / size
 
 
 def _mean_size(values: np.ndarray) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.matrices import SolverData, floor_to_powers, split_lengths
+from ...core.matrices import Floats, SolverData, floor_to_powers, split_lengths
 from ...errors import DataError
 from ..contradictions import Contradictions, contradicting_pairs
 from .activations import Activation
@@ -37,7 +37,7 @@ class FitProblem:
     labels: np.ndarray  # (m,) classes, or (m, K) targets, in units of size
     first: np.ndarray  # (m,): a sample of the caller for each
     group: np.ndarray  # (n,): which of them a sample of the caller is
-    share: np.ndarray  # (n,): its part of their weights
+    share: Floats  # (n,): its part of their weights
 
     @classmethod
     def of(
@@ -131,9 +131,9 @@ class FitProblem:
         named = replace(found, pairs=self.first[found.pairs], zeros=self.first[found.zeros])
         return dual, named.note(dual[:, 0], "")
 
-    def spread_dual(self, p: np.ndarray) -> np.ndarray:
+    def spread_dual(self, p: Floats) -> Floats:
         """Weights (n, R) of the caller's margins for those (m, R) of the problem."""
-        return p[self.group] * self.share[:, None] * (self.unit / self.size)
+        return p[self.group, :] * self.share[:, None] * (self.unit / self.size)
 
     def bound_proved(self, C: np.ndarray) -> float:
         """What coefficients C (m, K) prove of the objective, in the problem's units."""

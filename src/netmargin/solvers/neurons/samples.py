@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.matrices import Floats
 from .activations import Activation
 from .losses import Loss
 
@@ -63,7 +64,7 @@ def slices(n: int, width: int) -> Iterator[slice]:
         yield slice(first, min(first + step, n))
 
 
-def respond(Z: np.ndarray, C: np.ndarray, W: np.ndarray, activation: Activation) -> np.ndarray:
+def respond(Z: np.ndarray, C: np.ndarray, W: np.ndarray, activation: Activation) -> Floats:
     """The responses sum_n phi(W_j . Z_n) C_n of neurons W (k, D) to C, (n,) or (n, K)."""
     G = np.zeros((len(W), *C.shape[1:]))
     C, W = C.astype(Z.dtype), W.astype(Z.dtype)
@@ -77,8 +78,7 @@ def pull(
 ) -> np.ndarray:
     """The gradients sum_n phi'(t_nj) (C_n . V_j) Z_n (k, D) of neurons at t = Z W' (n, k)."""
     bent = activation.derivative(t)
-    if V.shape[1] == 1:
-        bent *= C
-        return V * (bent.T @ Z)
-    bent *= C @ V.T
-    return bent.T @ Z
+    single = V.shape[1] == 1
+    bent *= C if single else C @ V.T
+    pulled: np.ndarray = bent.T @ Z
+    return V * pulled if single else pulled

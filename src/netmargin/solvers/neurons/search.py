@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.matrices import Floats
 from .activations import RELU, Activation
 from .samples import pull, respond, slices
 
@@ -175,9 +176,9 @@ def draw_starts(
     return unit_rows(np.concatenate([rays, random.normal(size=(normal, Z.shape[1]))]))
 
 
-def unit_rows(W: np.ndarray) -> np.ndarray:
+def unit_rows(W: Floats) -> Floats:
     """The rows of W (m, D) that have a direction, at length 1."""
-    lengths = np.linalg.norm(W, axis=1)
+    lengths: Floats = np.linalg.norm(W, axis=1)
     kept = (lengths > 0) & (lengths < np.inf)
     return W[kept] / lengths[kept, None]
 
@@ -198,12 +199,12 @@ def select_distinct(
     return W[chosen], G[chosen]
 
 
-def _draw_edges(Z: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+def _draw_edges(Z: Floats, count: int, random: np.random.Generator) -> Floats:
     """Starts at which D - 1 of the samples Z (n, D) have w . z_n = 0, as at most maxima."""
     D = Z.shape[1]
     crossing = Z[random.integers(len(Z), size=(count, D - 1))]
-    ends = np.linalg.svd(crossing, full_matrices=True)[2][:, -1]
-    return ends * random.choice([-1.0, 1.0], size=(count, 1))
+    ends: Floats = np.linalg.svd(crossing, full_matrices=True)[2][:, -1]
+    return random.choice([-1.0, 1.0], size=(count, 1)) * ends
 
 
 def _draw_near(known: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
@@ -327,11 +328,12 @@ def _columns(G: np.ndarray) -> np.ndarray:
     return G[:, None] if G.ndim == 1 else G
 
 
-def _lengths(G: np.ndarray) -> np.ndarray:
+def _lengths(G: Floats) -> Floats:
     """The values (m,) of responses G, (m,) or (m, K)."""
     return np.abs(G) if G.ndim == 1 else np.linalg.norm(G, axis=1)
 
 
 def _unit(W: np.ndarray) -> np.ndarray:
     """Rows at length 1; rows of length 0 stay 0."""
-    return W / np.maximum(np.linalg.norm(W, axis=1, keepdims=True), _TINY)
+    W = W / np.maximum(np.linalg.norm(W, axis=1, keepdims=True), _TINY)
+    return W

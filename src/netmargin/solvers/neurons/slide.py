@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from ...core.matrices import Floats
 from .samples import Samples, pull
 
 _MEMORY = 20
@@ -30,10 +31,11 @@ def slide(samples: Samples, W: np.ndarray, A: np.ndarray, steps: int) -> tuple[n
     return U / np.maximum(lengths, _TINY), lengths * V
 
 
-def minimize_smoothly(evaluate: Any, x: np.ndarray, steps: int) -> np.ndarray:
+def minimize_smoothly(evaluate: Any, x: Floats, steps: int) -> Floats:
     """The point that so many steps of L-BFGS lead to, where `evaluate` has value and gradient."""
     options = {"maxiter": steps, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 0.0}
-    return minimize(evaluate, x, jac=True, method="L-BFGS-B", options=options).x
+    x = minimize(evaluate, x, jac=True, method="L-BFGS-B", options=options).x
+    return x
 
 
 def _unpack(x: np.ndarray, k: int, D: int) -> tuple[np.ndarray, np.ndarray]:

@@ -357,7 +357,7 @@ class _Descent:
 
 def _leave_out(W: np.ndarray, others: np.ndarray, cosine: float) -> np.ndarray:
     """The neurons W (k, D) that do not nearly coincide with others."""
-    return W[(W @ others.T).max(1, initial=0.0) <= cosine]
+    return W[(W @ others.T).max(1, initial=0.0) <= cosine, :]
 
 
 def _tidy(W: np.ndarray, A: np.ndarray, cosine: float) -> tuple[np.ndarray, np.ndarray]:

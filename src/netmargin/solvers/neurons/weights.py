@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...core.matrices import Floats
 from .losses import Loss
 from .samples import Samples
 from .slide import minimize_smoothly
@@ -30,7 +31,7 @@ def weigh(samples: Samples, W: np.ndarray, A: np.ndarray) -> np.ndarray:
     return signs * _weigh_one(samples.loss, H * signs.T.astype(H.dtype), np.abs(A[:, 0]))[:, None]
 
 
-def _weigh_one(loss: Loss, H: np.ndarray, a: np.ndarray) -> np.ndarray:
+def _weigh_one(loss: Loss, H: np.ndarray, a: Floats) -> Floats:
     """The weights (k,) >= 0 of signed features H (n, k) from a (k,) on, by quadratic programs."""
     precision = float(np.finfo(H.dtype).eps)
 

@@ -60,7 +60,7 @@ class Descent:
         self._copied: Part = _NOTHING_COPIED
         self._hard = math.isinf(caps.max())
         self._diagonal = np.diagonal(K).astype(np.float64)
-        self.a = np.clip(start, 0.0, caps)
+        self.a: np.ndarray = np.clip(start, 0.0, caps)
         # Where a kernel is 0, f is 0 whatever the weight is: a hinge loss of 1.
         self._moves = self._diagonal > _SHORTEST
         self.a[~self._moves] = 0.0 if self._hard else caps[~self._moves]
@@ -116,7 +116,7 @@ class Descent:
 
     def _move(self, K: np.ndarray, moving: np.ndarray, goal: float, deadline: float) -> np.ndarray:
         """The weights of the samples `moving`, with kernel K, after their steps."""
-        a, g = self.a[moving], self._g[moving]
+        a, g = self.a.take(moving), self._g.take(moving)
         y, caps, diagonal = self._y[moving], self._caps[moving], self._diagonal[moving]
         left = _STEPS_PER_SAMPLE * len(moving)
         at_once = max(_ENTRIES_AT_ONCE // len(moving), 64)

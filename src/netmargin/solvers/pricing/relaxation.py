@@ -42,7 +42,7 @@ def _bound_one_side(Z: np.ndarray, c: np.ndarray, linear: np.ndarray) -> float:
     # Any tau is valid. The natural scale makes both terms of Cauchy-Schwarz equal.
     scale = np.sqrt(total / max(np.linalg.norm(plus, 2), _TINY))
     return min(
-        0.25 * total / tau + _bound_on_ball(0.25 * tau * plus - 0.5 * minus, linear)
+        float(0.25 * total / tau) + _bound_on_ball(0.25 * tau * plus - 0.5 * minus, linear)
         for tau in scale * np.logspace(-0.5, 1.0, _TEMPERATURES)
     )
 
