@@ -216,3 +216,46 @@ def test_bad_input():
         ReLUMeasure.from_network(
             torch.nn.Sequential(torch.nn.Linear(2, 3), ReLUPower(3), SignedSum(torch.ones(3)))
         )
+
+
+class _TwoLayers(torch.nn.Module):
+    """Two layers in a module of one's own, whose forward pass is a function of it and x."""
+
+    def __init__(self, call, **options):
+        super().__init__()
+        self.call, self.act = call, torch.nn.ReLU()
+        self.first = torch.nn.Linear(3, 8, **options)
+        self.last = torch.nn.Linear(8, 1, bias=False)
+
+    def forward(self, x):
+        return self.call(self, x)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_net_of_ones_own_is_the_measure_that_it_computes(bias):
+    """What `forward` does decides, not which layers a module holds."""
+    torch.manual_seed(0)
+    calls = {
+        "called": lambda net, x: net.last(torch.relu(net.first(x))),
+        "flat": lambda net, x: net.last(net.act(net.first(x))).squeeze(-1),
+    }
+    for call in calls.values():
+        net = _TwoLayers(call, bias=bias)
+        X = torch.randn(20, 3)
+        back = ReLUMeasure.from_network(net)
+        assert back.decision_function(X) == pytest.approx(net(X).detach().numpy().ravel(), abs=1e-5)
+        assert back.mass == pytest.approx(
+            sum(p.detach().square().sum().item() for p in net.parameters())
+        )
+    others = {
+        "squares": lambda net, x: net.last(net.act(net.first(x)) ** 2),
+        "no kinks": lambda net, x: net.last(net.first(x)),
+        "scaled": lambda net, x: net.last(net.act(net.first(1.0001 * x))),
+        "skip": lambda net, x: net.last(net.act(net.first(x))) + x[:, :1],
+        "offset": lambda net, x: net.last(net.act(net.first(x))) + 1e-6,
+        "cut off": lambda net, x: net.last(net.act(net.first(x)).clamp(max=100.0)),
+        "doubled": lambda net, x: net.last(net.act(net.first(x))) * 2,
+    }
+    for call in others.values():
+        with pytest.raises(nm.ModelError, match="forward pass does something else"):
+            ReLUMeasure.from_network(_TwoLayers(call, bias=bias))

@@ -12,8 +12,14 @@ from ..core.matrices import as_array, binary_data, evaluation_inputs
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
+from ..nets.model import float64_copy, scores
 from ..result import MarginSolution, RegularizedSolution, SoftSolution
 from .neurons.activations import Activation
+
+_ROUNDING = 1e-12
+"""How far a net may be from its measure, relative to the largest value that neurons of its mass can
+have: sums of 10,000 float64 terms are off by a hundredth of it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,38 +133,38 @@ class ReLUMeasure(Record):
     @classmethod
     def from_network(cls, net: nn.Module) -> "ReLUMeasure":
         """The measure of a net Linear - ReLU or LeakyReLU - Linear with one output and no output
-        bias, or of squared ReLUs and a `SignedSum`: the same function.
+        bias, or of squared ReLUs and a `SignedSum`: the same function, compared at random inputs.
 
-        Its mass is ||theta||^2. Raises ModelError for any other net.
+        ReLUs may be calls in `forward`. Its mass is ||theta||^2. Raises ModelError for other nets.
 
         Source: Chizat and Bach 2020, (3).
         """
-        layers = [m for m in net.modules() if not list(m.children())]
-        power, slope = 1, 0.0
-        match layers:
-            case [
-                nn.Linear() as hidden,
-                nn.ReLU() | nn.LeakyReLU() as bend,
-                nn.Linear(out_features=1, bias=None) as output,
-            ]:
-                outgoing = output.get_parameter("weight")[0]
-                slope = float(getattr(bend, "negative_slope", 0.0))
-            case [nn.Linear() as hidden, ReLUPower(power=2), SignedSum() as output]:
+        twin, slope = float64_copy(net).cpu(), 0.0
+        leaves = [m for m in twin.modules() if not list(m.children())]
+        match [m for m in leaves if isinstance(m, SignedSum) or list(m.parameters())]:
+            case [nn.Linear() as hidden, nn.Linear(out_features=1, bias=None) as output]:
+                outgoing, power = output.get_parameter("weight")[0], 1
+                slope = next((m.negative_slope for m in leaves if isinstance(m, nn.LeakyReLU)), 0.0)
+            case [nn.Linear() as hidden, SignedSum() as output]:
                 outgoing, power = output.signs, 2
             case _:
-                raise ModelError(
-                    "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False),"
-                    " with LeakyReLU as well, or Linear - ReLUPower(2) - SignedSum; got"
-                    f" {', '.join(map(repr, layers))}"
-                )
+                raise _no_measure(leaves, "")
         given: Any = hidden.bias
         biases = [] if given is None else [given[:, None]]
         rows = torch.cat([hidden.weight, *biases, outgoing[:, None]], 1)
-        units = rows.detach().double().cpu().numpy()
-        bias = hidden.bias is not None
-        return replace(
-            cls.projected(units, np.ones(len(units)), bias=bias, power=power), slope=slope
-        )
+        units = rows.detach().numpy()
+        made = cls.projected(units, np.ones(len(units)), bias=given is not None, power=power)
+        made = replace(made, slope=slope)
+        # Of several sizes: what cuts off shows at large ones, what adds a constant at small ones.
+        draws = torch.Generator().manual_seed(0)
+        x = torch.randn(64, hidden.in_features, generator=draws, dtype=torch.float64)
+        x *= torch.logspace(-3, 3, len(x), dtype=torch.float64)[:, None]
+        with torch.no_grad():
+            misses = np.abs(scores(twin, x)[:, 0].numpy() - made.decision_function(x))
+        largest = made.balanced().mass * (1 + x.norm(dim=1).numpy()) ** power
+        if not (misses <= _ROUNDING * largest).all():
+            raise _no_measure(leaves, ", whose forward pass does something else with them")
+        return made
 
     def to_network(self, width: int | None = None) -> nn.Sequential:
         """A float64 net Linear - ReLU - Linear with the same function and ||theta||^2 = the mass.
@@ -193,6 +199,14 @@ class ReLUMeasure(Record):
             return nn.Sequential(hidden, ReLUPower(2), SignedSum(signs))
         bend = nn.LeakyReLU(self.slope) if self.slope else nn.ReLU()
         return nn.Sequential(hidden, bend, output)
+
+
+def _no_measure(layers: list[nn.Module], more: str) -> ModelError:
+    """The error for a net that is no measure."""
+    return ModelError(
+        "A measure on the sphere is a net Linear - ReLU - Linear(.., 1, bias=False), with LeakyReLU"
+        f" as well, or Linear - ReLUPower(2) - SignedSum; got {', '.join(map(repr, layers))}{more}."
+    )
 
 
 def build_measure(
