@@ -121,6 +121,14 @@ def test_subgradients_within_a_radius_lower_epsilon_on_a_kink():
     )
 
 
+@pytest.mark.parametrize("call", [nm.certify, nm.tangent_svm])
+def test_a_radius_is_a_share_below_1(call):
+    """From 1 on the origin is within, where any net has gradients that make it a KKT point."""
+    net, X, y = separated_problem(1)
+    with pytest.raises(nm.ArgumentError, match=r"share of the norm of the weights, .* below 1"):
+        call(net, (X, y), radius=1.0)
+
+
 @pytest.mark.parametrize("seed", [1, 4])
 def test_delta_within_a_radius_adds_up_the_multipliers_of_a_constraint(seed, monkeypatch):
     """By hand, from the multipliers of all gradients; at radius 0 it is delta itself."""

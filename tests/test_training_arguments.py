@@ -117,7 +117,7 @@ WRONG = [
     (ascend, {"temperatures": ()}, "temperatures must be a list of at least one number"),
     (ascend, {"iterations": 0}, "iterations must be"),
     (ascend, {"multiplier_steps": -1}, "multiplier_steps must be"),
-    (ascend, {"radius": -0.1}, "radius must be"),
+    (ascend, {"radius": -0.1}, "radius, a share of the norm of the weights, must be"),
     (follow, {"lambdas": 0.1}, "lambdas must be a list"),
     (follow, {"lambdas": [0.1, math.inf]}, "lambdas[1] must be"),
     (follow, {"norm": "layer"}, 'Did you mean "layers"?'),

@@ -9,10 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from ..core.arguments import check_count, check_flag, check_number, check_numbers
+from ..core.arguments import check_count, check_flag, check_numbers
 from ..core.progress import Progress
 from ..errors import DataError, ModelError, NotSeparatedError
 from ..kkt import KKTCertificate, certify
+from ..kkt.subgradients import check_radius
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, batches, read_model_and_data, takes_data
@@ -136,7 +137,7 @@ def maximize_margin(
     temperatures = check_numbers("temperatures", temperatures, above=0)
     iterations = check_count("iterations", iterations)
     multiplier_steps = check_count("multiplier_steps", multiplier_steps, at_least=0)
-    radius, progress = check_number("radius", radius, at_least=0), check_flag("progress", progress)
+    radius, progress = check_radius(radius), check_flag("progress", progress)
     model, samples = read_model_and_data(model, data)
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if frozen:

@@ -169,8 +169,8 @@ class KKTCertificate(Record):
             near = number(self.relative_radius_epsilon)
             rows.append((f"with gradients within {self.radius:.0e}", (near, Certainty.MEASURED)))
             rows.append(
-                "Over the kinks of weights that near, where gradients jump: for ReLU nets this"
-                " number counts, with the next. Delta and cosine below are those of radius 0."
+                "Within this share of the norm of the weights gradients jump at kinks: for ReLU"
+                " nets this number counts, with the next. Delta and cosine below are of radius 0."
             )
             rows.append(("and delta", (number(self.radius_delta), Certainty.MEASURED)))
             if self.kink_share is not None:

@@ -20,7 +20,7 @@ from .constraint_search import ConstraintSearch
 from .constraints import BATCH
 from .loss_multipliers import measure_loss_multipliers
 from .problem import NORMS, Problem
-from .subgradients import kink_share, within_radius
+from .subgradients import check_radius, kink_share, within_radius
 
 
 @takes_data
@@ -67,8 +67,8 @@ def certify(
     loss : Loss, str, torch.nn.Module or None, default None
         That of the alignment and of the multipliers of Lemma C.8, as for `measure`.
     radius : float, default 0.0
-        If positive, gradients from points within radius ||theta~|| of theta~ take part too:
-        max-margin ReLU nets sit on kinks, where one gradient is not enough.
+        A share of ||theta~||, below 1; if positive, gradients from points that near theta~ take
+        part too: max-margin ReLU nets sit on kinks, where one gradient is not enough.
     tol : float, default 5e-3
         Gap between epsilon and its lower bound, relative to ||theta~||, up to which completeness is
         ALL or PROVED.
@@ -118,7 +118,7 @@ def certify(
     Dutta et al. 2013.
     """
     norm, loss = check_choice("norm", norm, NORMS), as_loss(loss)
-    radius = check_number("radius", radius, at_least=0)
+    radius = check_radius(radius)
     tol = check_number("tol", tol, above=0, below=1)
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)

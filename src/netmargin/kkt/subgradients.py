@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ..core.arguments import check_number
 from ..core.devices import draw_normal
 from ..core.progress import Progress
 from ..nets.gradients import Gradients
@@ -52,6 +53,11 @@ _NEGLIGIBLE_SLOPE = 1e-9
 """Columns whose cosine with the residual is below this, relative to ||theta~||, gain nothing but
 rounding.
 """
+
+
+def check_radius(radius: float) -> float:
+    """The radius as a share of ||theta~||: from 1 on it reaches 0, the kink of all units at once."""
+    return check_number("radius, a share of the norm of the weights,", radius, at_least=0, below=1)
 
 
 class WithinRadius(NamedTuple):

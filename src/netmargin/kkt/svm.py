@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core.arguments import check_choice, check_count, check_number, check_seed
+from ..core.arguments import check_choice, check_count, check_seed
 from ..core.progress import Progress
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
@@ -16,7 +16,7 @@ from ..result import Status
 from ..solvers import kernel_max_margin
 from .multipliers import multipliers
 from .problem import NORMS, Problem, require_in_range
-from .subgradients import within_radius
+from .subgradients import check_radius, within_radius
 
 _RELATIVE_GAP = 1e-9
 """Gap to which the machine is solved: an angle of 1e-4 between v and theta still differs from 0."""
@@ -68,9 +68,9 @@ def tangent_svm(
         As for `certify`.
     radius : float, default 0.0
         If positive, the gradient of each constraint with a multiplier, or nearly on the margin, is
-        an average of gradients within radius ||theta~|| of theta~, as at the kinks of ReLU nets a
-        KKT point asks for: that of the best multipliers of `certify`. Other constraints are left
-        out.
+        an average of gradients within this share of ||theta~||, below 1, of theta~, as at the kinks
+        of ReLU nets a KKT point asks for: that of the best multipliers of `certify`. Other
+        constraints are left out.
     max_constraints, seed, scores : optional
         As for `certify`.
 
@@ -97,7 +97,7 @@ def tangent_svm(
     Source: Lyu and Li 2019, Corollary 4.5 and Lemma C.13.
     """
     norm = check_choice("norm", norm, NORMS)
-    radius = check_number("radius", radius, at_least=0)
+    radius = check_radius(radius)
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     problem = Problem(model, data, norm=norm, loss=CrossEntropy())
     count = min(max_constraints, problem.constraints.count)
