@@ -512,8 +512,12 @@ def test_command_line(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["claims"][0]["instances"] == 256
     assert main(["verify", "--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(CLAIMS)
+    assert main(["verify", "--list", "Lemma C.8"]) == 0
+    assert capsys.readouterr().out.startswith("lyu-li/kkt-lemma ")
     assert main(["verify", "lyu-li/nothing"]) == 2
-    assert "There is no claim 'lyu-li/nothing'" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "There is no claim 'lyu-li/nothing'" in said.err
+    assert not said.out  # no head of a table without rows
 
 
 def test_a_failing_claim_on_the_command_line(monkeypatch, capsys):

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from netmargin.papers.contents import list_figures
+from netmargin.papers.ledger.verification import find_claims
 from netmargin.theory import CLAIMS
 from tests.docs_blocks import ROOT
 
@@ -49,6 +50,18 @@ def test_every_claim_figure_test_and_file_that_is_named_exists(paper):
         for name in re.findall(r"`([^`]+)`", held):
             assert name in known or (ROOT / name).is_file(), name
         assert re.sub(r"`[^`]+`", "", where + held).strip(" ,-") == ""
+
+
+@pytest.mark.parametrize("paper", ITEMS)
+def test_a_lemma_of_an_appendix_is_found_by_its_number(paper):
+    """`netmargin verify --list "lyu-li C.8"` names the claim that the table names."""
+    start = {"Lyu": "lyu-li", "The": "two-homogeneity", "Wei": "wei", "Chi": "chizat-bach"}
+    for item, _, held, _, _ in TABLES[paper]:
+        claims = {name for name in held.split("`") if name in CLAIMS}
+        if claims and re.match(r"Lemma|Theorem|Corollar|Claim|Proposition|Remark", item):
+            for number in re.findall(r"\b[A-Z]\.\d+", item):
+                found = {claim.id for claim in find_claims([f"{start[paper[:3]]} {number}"])}
+                assert found & claims, number
 
 
 def test_every_claim_and_figure_holds_an_item():

@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     from ..papers.gallery.figure import figure
 
     if options.list:
-        listed = [_describe_figure(id, options.out) for id in papers.list_figures()]
+        chosen = _choose_figures(papers, options.ids or ["all"])
+        listed = [_describe_figure(id, options.out) for id in chosen]
         print(as_json(listed) if options.json else _write_table(listed))
         return 0
     chosen = _choose_figures(papers, options.ids)

@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ids",
         nargs="*",
         metavar="ID",
-        help="claims, such as lyu-li/euler, or papers, such as lyu-li (default: all)",
+        help="claims, such as lyu-li/euler, or papers, such as lyu-li (default: all); with --list"
+        ' also words of statements and sources, such as "Lemma C.8"',
     )
     add_workers(parser)
     add_options(
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--quick", bool, "few instances: one or two minutes for all claims"),
         ("--seed", natural, "of the random instances", 0),
         ("--trial K", natural, "this trial alone, to repeat a violation"),
-        ("--list", bool, "the claims and what they say"),
+        ("--list", bool, "the claims, what they say, and where it is from"),
         ("--markdown FILE", Path, "write it as Markdown, like docs/ledger.md"),
     )
     add_json(parser, "the ledger")
@@ -35,22 +36,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Examine claims, print a row for each, and write the page; 1 if a claim fails."""
     from ..core.parallel import on_cluster
-    from ..papers.ledger.claim import load_claims
     from ..papers.ledger.pages import HEADER, failure, loose, row
-    from ..papers.ledger.verification import verify
+    from ..papers.ledger.verification import find_claims, select_claims, verify
 
     if options.list:
         listed = [
             {"id": claim.id, "statement": claim.statement, "source": claim.source}
-            for claim in load_claims().values()
+            for claim in find_claims(options.ids)
         ]
-        lines = [f"{claim['id']:36} {claim['statement']}" for claim in listed]
+        lines = [f"{told['id']:36} {told['statement']}. {told['source']}." for told in listed]
         print(as_json(listed) if options.json else "\n".join(lines))
         return 0
     if options.markdown:  # now, not after minutes of work
         require_writable(options.markdown)
     rows = not options.json
-    if rows:
+    if rows and select_claims(options.ids or None):  # or an error without a table
         print(HEADER, flush=True)
     with on_cluster(options.cluster):
         found = verify(

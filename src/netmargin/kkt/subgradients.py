@@ -56,7 +56,7 @@ rounding.
 
 
 def check_radius(radius: float) -> float:
-    """The radius as a share of ||theta~||: from 1 on it reaches 0, the kink of all units at once."""
+    """The radius, a share of ||theta~||: from 1 on it reaches 0, the kink of all units at once."""
     return check_number("radius, a share of the norm of the weights,", radius, at_least=0, below=1)
 
 

@@ -16,6 +16,12 @@ from ..errors import ArgumentError
 # These two folders hold what all papers share, and no figure or claim of their own.
 _ENGINES = ("gallery", "ledger")
 _CLAIMS = "claims_"
+_LISTS = {
+    "claim": "`netmargin verify --list WORDS` searches what claims say and cite; docs/papers.md has"
+    " every item of the papers.",
+    "figure": "`netmargin reproduce --list` says more; claims are for `netmargin verify`.",
+}
+"""Where to look for one of a kind."""
 
 
 def list_figures() -> tuple[str, ...]:
@@ -55,13 +61,18 @@ def choose(kind: str, wanted: Iterable[str], ids: Sequence[str]) -> list[str]:
 
 
 def require_known(kind: str, id: Any, ids: Sequence[str], words: Sequence[str]) -> None:
-    """Raise ArgumentError where an id is none of the words; say which ids there are."""
-    if not isinstance(id, str) or id not in words:
-        guess = suggest_word(id, words)
-        raise ArgumentError(
-            f"There is no {kind} {id!r}. {guess + ' ' if guess else ''}The ids are"
-            f" {', '.join(ids)}{'; or name a paper, or all' if words is not ids else ''}."
-        )
+    """Raise ArgumentError where an id is none of the words; say which ids its paper has."""
+    if isinstance(id, str) and id in words:
+        return
+    papers = list(dict.fromkeys(known.split("/")[0] for known in ids))
+    paper = str(id).split("/")[0]
+    own = [known for known in ids if known.startswith(f"{paper}/")]
+    said = f"The ids are {', '.join(own)}." if own else f"The papers are {', '.join(papers)}."
+    if kind == "claim" and id in list_figures():
+        said = f"It is a figure: `netmargin reproduce {id}`."
+    guess = suggest_word(id, words)
+    guess += " " * bool(guess)
+    raise ArgumentError(f"There is no {kind} {id!r}. {guess}{said} {_LISTS[kind]}")
 
 
 def import_figure(id: str) -> ModuleType:

@@ -1,5 +1,6 @@
 """Examine claims on random instances, and collect what was found in a ledger."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -153,7 +154,7 @@ def verify(
     >>> entry.holds, entry.command
     (False, 'netmargin verify lyu-li/euler --trial 0 --seed 0')
     """
-    chosen, quick, seed = _select_claims(ids), check_flag("quick", quick), check_seed(seed)
+    chosen, quick, seed = select_claims(ids), check_flag("quick", quick), check_seed(seed)
     jobs, progress = check_count("jobs", jobs, optional=True), check_flag("progress", progress)
     numbers = None if trials is None else check_numbers("trials", trials, check_count, at_least=0)
     if watch is not None and not callable(watch):
@@ -195,7 +196,26 @@ def _examine(id: str, quick: bool, seed: int, trials: list[int] | None) -> Entry
         return claim.broken_off(error, time.monotonic() - started)
 
 
-def _select_claims(ids: str | Iterable[str] | None) -> list[Claim]:
+def find_claims(texts: Iterable[str]) -> list[Claim]:
+    """Find the claims that a text names: an id, a paper, or words of a statement or source.
+
+    Raises ArgumentError where there are none.
+    """
+    claims = load_claims()
+    found = [c for c in claims.values() if any(_names(text, c) for text in texts)]
+    if not found:
+        choose("claim", texts, list(claims))
+    return found or list(claims.values())
+
+
+def _names(text: str, claim: Claim) -> bool:
+    """Whether all words of a text stand in a claim; C.1 does not stand in C.10."""
+    whole = f"{claim.id} {claim.statement} {claim.source}".casefold()
+    words = (re.escape(word) for word in text.casefold().split())
+    return text == "all" or all(re.search(rf"(?<![\w.]){word}(?!\d)", whole) for word in words)
+
+
+def select_claims(ids: str | Iterable[str] | None) -> list[Claim]:
     """Look up claims by their ids or those of their papers; all where `ids` is None."""
     claims = load_claims()
     if ids is None:

@@ -100,7 +100,7 @@ def _() -> Finding:
     " grad|^2 log(rho(t + a) / rho(t)), whose sum over steps is (22); E(Loss) >="
     " (1/2) L^2 gamma^_0^{2/L} sum of eta, E(x) = int_x^{Loss_0} du / min{u^2 (log 1/u)^{2-2/L},"
     " its value at Loss_0}",
-    source=f"{PAPER}, Lemmas E.7 and E.9, (22)",
+    source=f"{PAPER}, Lemmas E.7, E.8 and E.9, (22)",
     hypotheses=(
         "(S1), (S5), exponential loss below 1; cubed ReLUs, steps from eta = H(Loss); every other"
         " start with a summed loss of .3 to .99"

@@ -79,7 +79,7 @@ def _examine_euler_at_kinks(trial: Trial, order_factor: float) -> Finding:
     "lyu-li/sandwich",
     "f(q_min) - log N <= log 1/Loss <= f(q_min), and q_min - g'(xi) log N <= l^-1(Loss) <= q_min"
     " for a xi in (f(q_min) - log N, f(q_min)) above f(b_f)",
-    source=f"{PAPER}, Lemma A.5 (xi > f(b_f), not b_f)",
+    source=f"{PAPER}, Lemma A.5 (xi > f(b_f), not b_f) and Remark A.6",
     hypotheses=(
         "loss with (B3): exponential, logistic and those of q^3; summed loss below l(b_f) for the"
         " second part"
@@ -146,7 +146,7 @@ def smoothed_monotone(trial: Trial, *, summed: bool = True, sign: float = 1.0) -
     "lyu-li/key-lemma",
     "d/dt log gamma~ >= (1/nu) |(I - theta theta' / rho^2) d theta / dt|^2 = L (d/dt log rho)^-1 |d"
     " theta^ / dt|^2",
-    source=f"{PAPER}, Lemmas 5.1 and B.1",
+    source=f"{PAPER}, Lemmas 5.1 and B.1, by B.5",
     hypotheses=f"{SEPARATED}; pointwise",
     tolerance=1e-9,
     because=ROUNDING,
@@ -161,7 +161,7 @@ def key_lemma(trial: Trial, *, factor: float = 1.0) -> Finding:
 @claim(
     "lyu-li/norm-growth",
     "(1/2) d rho^2 / dt = L nu, nu = sum_n e^{-f(q_n)} f'(q_n) q_n",
-    source=f"{PAPER}, Theorem B.4",
+    source=f"{PAPER}, Theorem B.4 and Corollary E.6",
     hypotheses="net locally Lipschitz and L-homogeneous; pointwise, gradients by autograd",
     tolerance=1e-9,
     because=ROUNDING,

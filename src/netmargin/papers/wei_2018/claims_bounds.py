@@ -64,8 +64,8 @@ class _Memory:
     " 3, 4), with training errors as in Theorem C.1, and Lemmas D.4, D.5 (regression): the test"
     " error is at most the bound, with probability 0.95",
     source=(
-        f"{W18}, Theorem 3.1, Lemmas 3.4, D.4, D.5; {W19}, Proposition D.1; constants as in"
-        " netmargin.bounds"
+        f"{W18}, Theorem 3.1, Lemmas 3.4, D.4, D.5; {W19}, Proposition D.1, Theorem D.2;"
+        " constants as in netmargin.bounds"
     ),
     hypotheses=(
         "500,000 samples (kernels 3,000), hard ones along 10,000 n axes, which one neuron learns by"

@@ -21,7 +21,7 @@ from ._separation import draw_cut_off
 @claim(
     "wei/l1-equivalence",
     "gamma*,m = gamma_l1 / 2 for m >= n, and an optimal alpha has at most n neurons",
-    source=f"{W18}, Theorem 3.3 and Lemma B.1; {W19}, Theorem B.11",
+    source=f"{W18}, Theorem 3.3 and Lemma B.1; {W19}, Proposition B.11",
     hypotheses=(
         "2 to 7 points in the plane; gamma_l1 by a linear program over 3,600 directions with those"
         " of the nets, gamma*,m by our solver, and recomputed on the net itself"
