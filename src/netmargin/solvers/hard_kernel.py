@@ -14,9 +14,7 @@ from .kernel_matrix import KernelMatrix, bound_sums
 from .pair_descent import take_newton_step
 
 _REFINEMENTS = 8
-"""Newton steps with outputs in longer floats: two reach the last digits, where roundings of the
-weights decide, and the best of the others is kept.
-"""
+"""Newton steps with outputs in longer floats: two reach the last digits, the best is kept."""
 _RESCALED = 1e-9
 """Weights change their scale by this in each step, to be rounded anew; a norm is 1 to 1e-8."""
 _UNDERFLOW = 2.0**-1000
@@ -60,9 +58,7 @@ class HardMargin(KernelProblem[KernelSolution]):
         self.known = np.ones(len(y)) if not matrix.diagonal.any() else self._proof
 
     def rate(self, weights: np.ndarray) -> tuple[float, float]:
-        """The gap, and where nothing separates the bound in units of the samples that it rests on:
-        the least one is the best proof.
-        """
+        """The gap, and where nothing separates the bound over the samples it rests on."""
         if not weights.any():
             return np.inf, np.inf
         p, matrix, y = weights / weights.sum(), self.matrix, self.y

@@ -15,9 +15,7 @@ from .simplex import Simplex
 _SUPPORTS = (1e-8, 1e-5, 1e-3, 0.0)
 """Parts of the largest weight from which a weight counts as one: solvers leave dust."""
 DECIDED = 20_000
-"""Samples times squared dimensions up to which the simplex method in whole numbers is tried: mostly
-some hundredths of a second, seconds at worst.
-"""
+"""Samples times squared dimensions up to which whole numbers are tried: seconds at worst."""
 _FEW_DIMENSIONS = 100
 """Dimensions up to which a vertex is looked for first: a second for 2,000 samples."""
 _NEWTON_STEPS, _PART_OF_WAY, _NEWTON_ENDS, _SHORTEST_STEP = 100, 0.9, 0.1, 1e-3

@@ -26,13 +26,9 @@ and where d^2 is up to so many n, since the kernel of all pairs takes longer the
 _MOST_PAIRS = 9000
 """Samples up to which the kernel of all pairs is taken, 2 GB with its copies."""
 _LARGEST_EXPONENT = 400
-"""Units are those of the shortest sample, or such that the longest is 2 to this: products of
-coordinates and weights do not overflow.
-"""
+"""Units are those of the shortest sample, or make the longest 2 to this: nothing overflows."""
 _SMALL_MARGIN = 1e-3
-"""A margin below this part of the samples is solved for once more in units of its own: tolerances
-of a linear program are absolute.
-"""
+"""A margin below this is solved for once more in its own units: tolerances are absolute."""
 _DUAL = {"simplex_strategy": 1, "simplex_iteration_limit": 2**31 - 1}
 """Options of a program that does not grow: dual simplex takes half the steps, without cycles."""
 _LEAST_UNIT = 1e-15

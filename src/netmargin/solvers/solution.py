@@ -186,19 +186,25 @@ class ReLUMeasure(Record):
         copies = np.full(k, width // k)
         copies[np.argsort(-self.weights, kind="stable")[: width % k]] += 1
         units = np.repeat(self.atoms * np.sqrt(self.weights / copies)[:, None], copies, axis=0)
-        inputs = units.shape[1] - 1 - self.bias
-        hidden = nn.Linear(inputs, width, bias=self.bias, dtype=torch.float64)
-        output = nn.Linear(width, 1, bias=False, dtype=torch.float64)
-        with torch.no_grad():
-            hidden.weight.copy_(torch.from_numpy(units[:, :inputs]))
-            if self.bias:
-                hidden.bias.copy_(torch.from_numpy(units[:, inputs]))
-            output.weight.copy_(torch.from_numpy(units[:, -1:].T))
+        bend = nn.LeakyReLU(self.slope) if self.slope else nn.ReLU()
+        net = build_net(units[:, :-1], units[:, -1:], self.bias, bend)
         if self.power == 2:
             signs = torch.from_numpy(np.repeat(self.atoms[:, -1], copies))
-            return nn.Sequential(hidden, ReLUPower(2), SignedSum(signs))
-        bend = nn.LeakyReLU(self.slope) if self.slope else nn.ReLU()
-        return nn.Sequential(hidden, bend, output)
+            return nn.Sequential(net[0], ReLUPower(2), SignedSum(signs))
+        return net
+
+
+def build_net(inner: np.ndarray, outer: np.ndarray, bias: bool, *bends: nn.Module) -> nn.Sequential:
+    """A float64 net of neurons (k, D), the bias last, the functions `bends`, and outputs (k, K)."""
+    (k, D), K = inner.shape, outer.shape[1]
+    hidden = nn.Linear(D - bias, k, bias=bias, dtype=torch.float64)
+    output = nn.Linear(k, K, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        hidden.weight.copy_(torch.from_numpy(inner[:, : D - bias]))
+        if bias:
+            hidden.bias.copy_(torch.from_numpy(inner[:, -1]))
+        output.weight.copy_(torch.from_numpy(outer.T))
+    return nn.Sequential(hidden, *bends, output)
 
 
 def _no_measure(layers: list[nn.Module], more: str) -> ModelError:
@@ -257,8 +263,7 @@ class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """A measure with small mean logistic loss and small mass, which is ||theta||^2 of the net.
 
     `log_loss` is the natural log of the mean loss, `local_gap` and `lower_bound_from` are as in
-    `SoftVariationNormSolution`; the other fields are those of `ReLUMeasure` and
-    `RegularizedSolution`.
+    `SoftVariationNormSolution`; others as in `ReLUMeasure` and `RegularizedSolution`.
     """
 
     log_loss: float

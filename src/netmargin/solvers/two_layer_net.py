@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from ..core.matrices import evaluation_inputs
@@ -12,6 +11,7 @@ from ..errors import DataError
 from ..models import ReLUPower
 from ..result import Bracket, RegularizedSolution
 from .neurons.activations import Activation
+from .solution import build_net
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,18 +84,10 @@ class TwoLayerFit(RegularizedSolution):
             raise DataError("The solution has no neurons (f = 0), so there is no net to build.")
         sizes = np.sqrt(np.linalg.norm(self.outputs, axis=1, keepdims=True))
         inner, outer = sizes * self.neurons, self.outputs / sizes**self.power
-        k, D = inner.shape
-        first = nn.Linear(D - self.bias, k, bias=self.bias, dtype=torch.float64)
-        last = nn.Linear(k, outer.shape[1], bias=False, dtype=torch.float64)
-        with torch.no_grad():
-            first.weight.copy_(torch.from_numpy(inner[:, : D - self.bias]))
-            if self.bias:
-                first.bias.copy_(torch.from_numpy(inner[:, -1]))
-            last.weight.copy_(torch.from_numpy(outer.T))
         # max(t, 0)^2 is the square of the leaky ReLU only where that is nowhere negative.
         slope = self.slope if self.power == 1 else -abs(self.slope)
         bend = nn.LeakyReLU(slope) if slope else nn.ReLU()
-        return nn.Sequential(first, bend, *[ReLUPower(2)] * (self.power - 1), last)
+        return build_net(inner, outer, self.bias, bend, *[ReLUPower(2)] * (self.power - 1))
 
 
 def per_square(margin: float, norm: float, power: int) -> float:

@@ -22,9 +22,7 @@ from ..pricing.rays import find_lines
 _ROUNDING = 8 * np.finfo(float).eps
 """Unit vectors of samples on one ray differ by so much: a few roundings of their lengths."""
 _EQUAL_VALUES = 1e-9
-"""Values that differ by less, relative to the largest, are taken for equal up to rounding; where
-that is wrong, the residual shows it.
-"""
+"""Values that differ by less, relative to the largest, are equal; the residual shows where not."""
 _MOST_EXACT = 40
 """Dimensions up to which linear equations are solved in exact arithmetic: a second at most."""
 

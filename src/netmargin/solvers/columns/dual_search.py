@@ -14,9 +14,7 @@ from .options import Options
 from .restricted_problem import RestrictedProblem
 
 STARTS, THOROUGH_STARTS = 64, 512
-"""Random starts of local search, in a round and before a conclusion above rank 4, where only search
-tells whether a neuron is missing.
-"""
+"""Random starts of local search, in a round and where only search tells if a neuron is missing."""
 ZERO_MARGIN = 1e-10
 """A bound below this, in units of the largest sample, is 0: the tolerance of the linear program."""
 _ABSOLUTE_ROUNDING = 1e-12
@@ -26,9 +24,7 @@ _ULPS = 64
 for each coordinate, and the products that lead from the bound to the units of the caller.
 """
 _DUST = (1e-4, 1e-6, 1e-8, 1e-10)
-"""Dual weights below these parts of the largest are dropped if the bound allows it, the largest
-part first: two digits at a time keep the attempts few.
-"""
+"""Dual weights below these parts of the largest go if the bound allows it: two digits at a time."""
 _TRIMMED_PARTS = (1e-3, 1e-4, 1e-6)
 """Dual weights below these parts of the largest are left out of branch and bound, whose time grows
 exponentially with their number, if local search sees no harm in it.

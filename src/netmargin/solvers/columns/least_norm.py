@@ -22,9 +22,7 @@ _CHEAP_ARCS = 40_000
 
 
 class LeastNormProblem(MarginProblem):
-    """A `ColumnProblem` for distinct unit rows Z (n, D), and `target` values (n,) of largest size
-    1.
-    """
+    """For distinct unit rows Z (n, D) and values `target` (n,), the largest of absolute value 1."""
 
     restricted: RestrictedNorm
     zero_margin = 0.0  # whatever the norm, it is finite

@@ -57,9 +57,7 @@ class NeuronSearch:
     def find_neurons(
         self, c: np.ndarray, known: np.ndarray, *, samples: int, normal: int, count: int
     ) -> float:
-        """Search from known neurons, the recent ones and `draw_starts`; keeps `count` as `recent`,
-        and returns the largest value found.
-        """
+        """Keep `count` neurons from known, recent and drawn starts; returns the largest value."""
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
         starts = np.concatenate([known, self.recent, drawn])
         self.recent, values = search_neurons(

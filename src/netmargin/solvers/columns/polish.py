@@ -11,9 +11,7 @@ from ...core.matrices import stack_blocks
 from .master import Constraints
 
 _TOLERANCE = 1e-10
-"""As sharp as an interior point gets without trouble: neurons are candidates, but the nearer to the
-optimum, the fewer rounds follow.
-"""
+"""As sharp as an interior point gets: the nearer to the optimum, the fewer rounds follow."""
 
 
 def polish_neurons(

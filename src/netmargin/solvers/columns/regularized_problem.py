@@ -82,11 +82,7 @@ class RegularizedProblem(NeuronSearch):
         """Find neurons of large value at the slopes."""
         unit = float(np.abs(self._slopes).max()) or 1.0  # squares of huge ones are beyond float64
         largest = self.find_neurons(
-            self._slopes / unit,
-            self.W,
-            samples=_SAMPLES,
-            normal=_NORMAL,
-            count=COLUMNS_PER_ROUND,
+            self._slopes / unit, self.W, samples=_SAMPLES, normal=_NORMAL, count=COLUMNS_PER_ROUND
         )
         self._searched = max(unit * largest, 1.0)
         return self.recent

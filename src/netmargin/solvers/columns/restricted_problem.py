@@ -17,9 +17,7 @@ _MOST_COLUMNS, _KEPT_COLUMNS = 2500, 1000
 of the second, or 2 per sample: rounds stay short, and few of the dropped neurons come back.
 """
 _WALLS_PER_DIMENSION = 3
-"""Walls of a cell that the cone program keeps, the nearest ones: D of them meet in a vertex, and
-the more there are, the longer it takes.
-"""
+"""Walls of a cell that the cone program keeps, the nearest: D make a vertex, more take longer."""
 _KINK = 1e-9
 """A product u . z above this counts as active: smaller ones are samples on the kink."""
 _DUST = 1e-11

@@ -16,17 +16,13 @@ from scipy import sparse
 from ..simplex import Simplex
 
 _FIRST_SMALL, _SMALL = 0.3, 0.1
-"""What is small, in units of the mean weight: at first, when the weights are those of the optimum,
-of which many are small but needed, and later.
-"""
+"""What is small, in units of the mean weight: at first, where many small ones count, and later."""
 _EXCESS_COST = 1e4
 """Cost of a level above the one that is wanted, against at most one per weight that is not 0."""
 _VIOLATED = 1e-6
 """Responses that exceed the level by less are rounding of the linear program."""
 _ROWS_AT_ONCE, _MOST_ROWS = 100, 1500
-"""Neurons that are added between two solutions, the most violated ones, and the number from which
-on the program is begun anew with those that matter.
-"""
+"""The most violated neurons added at once, and from how many on the program is begun anew."""
 _MOST_SOLUTIONS = 50
 """A brake: each solution adds rows, and some ten suffice."""
 _NONE = 1e-9

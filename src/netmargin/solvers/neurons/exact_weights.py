@@ -111,9 +111,7 @@ def weigh_exactly(samples: Samples, W: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 class LinearWeights:
-    """The same of one output by a linear program that keeps its basis and grows by neurons; those
-    leave that had no weight for some rounds.
-    """
+    """The same of one output by a linear program that keeps its basis and drops idle neurons."""
 
     def __init__(self, exact: Samples, cap: Cap) -> None:
         """`exact` are the samples in float64."""

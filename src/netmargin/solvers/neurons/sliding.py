@@ -72,7 +72,7 @@ _ROUNDS_A_RAISE = 40
 """Rounds from one net whose margins are raised to the next: one takes as long as eight rounds."""
 _APART, _SAME = 1e-4, 1e-14
 """Neurons nearer than this in 1 - cosine are merged, or at an angle of the tolerance, but for
-rounding: those missed by less would be refused, and three classes of the plane had gaps of 7e-5.
+rounding: those missed by less would be refused, and three classes of the plane had gaps to 7e-5.
 """
 _MANY, _FIRST_ROUNDS, _MEMORY = 3000, 2, 5
 """From so many samples on, and after the first rounds, samples far beyond their target in all of

@@ -10,9 +10,7 @@ from .newton import take_newton_step
 _FIRST_GAP = 0.3
 """Gap to which all samples descend before some are left out: above, it is open which stay."""
 _IDLE = 0.1
-"""A sample at a bound is left out if its output is beyond 1 by this, or by ten gaps: of what was
-left out then, next to nothing moved again.
-"""
+"""A sample at a bound is left out if its output is this, or ten gaps, beyond 1: few move again."""
 _SINGLE_GAP = 1e-4
 """Gap down to which copies are in float32, whose rounding is 1e-7: half the memory and time."""
 _COPIED = 0.7
@@ -34,9 +32,7 @@ _ROWS_AT_ONCE = 256
 _ROUNDS = 60
 """Rounds after which it ends: problems that end at all took at most 12."""
 _NOTHING = 1e-12
-"""A squared bound of the margin below this, relative to the features with weight, is out of reach:
-steps in float64 change it by 1e-16 n.
-"""
+"""A squared margin below this, relative to the features, is rounding: steps err by 1e-16 n."""
 _SHORTEST = 1e-290
 """Squared lengths of features up to this count as 0: their inverse overflows when squared."""
 

@@ -6,9 +6,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 _SAMPLES = 3000
 """Samples up to which it is tried: a Cholesky factorization of 0.3 s, 70 MB."""
 _RIDGE = 1e-13
-"""Added to the diagonal, relative to it: a kernel of nearly equal samples is singular to rounding,
-and what the ridge changes is mended by the next step.
-"""
+"""Added to the diagonal, relative to it, as kernels may be singular; the next step mends it."""
 
 
 def take_newton_step(

@@ -162,14 +162,15 @@ class Arrangement:
             reached = float((np.abs(sums) + steepness * group.moves[part]).max())
         members = lines.shape[1]
         normals = self._normals[lines]  # (P, M, D)
-        walls, wall_signs = self._list_walls(group, part)
         for signs, pinned in list_faces(members):
             # The totals in the face: those on the arc, and the samples whose lines contain it.
-            around = v
+            around, walls = v, self._list_walls(group, part)
             for member, sign in enumerate(signs):
                 if sign:
-                    negative = (sign < 0) != flips[:, member]
-                    around = around + sides[negative.astype(int), lines[:, member]][:, None]
+                    turned = np.where(flips[:, member], -sign, sign)
+                    negative = (turned < 0).astype(int)
+                    around = around + sides[negative, lines[:, member]][:, None]
+                    walls.append((normals[:, member, None], turned[:, None]))
             # The projection onto the span of the face: all, a hyperplane, or the plane itself.
             onto = np.eye(self._rank)[None]
             if pinned == "plane":
@@ -178,9 +179,7 @@ class Arrangement:
                 normal = normals[:, pinned]
                 onto = onto - normal[:, :, None] * normal[:, None, :]
             for projected, bounds in self._find_critical(around, onto):
-                inside = self._find_inside(
-                    projected, bounds, blur, signs, flips, normals, walls, wall_signs
-                )
+                inside = self._find_inside(projected, bounds, blur, walls)
                 critical = found.consider(
                     np.concatenate([projected[inside[0]], -projected[inside[1]]]),
                     np.concatenate([bounds[inside[0]], bounds[inside[1]]]),
@@ -213,15 +212,7 @@ class Arrangement:
         return [(vectors[..., k], np.abs(eigenvalues[..., k])) for k in (0, -1)]
 
     def _find_inside(
-        self,
-        projected: Any,
-        bounds: Any,
-        blur: Any,
-        signs: Any,
-        flips: Any,
-        normals: Any,
-        walls: Any,
-        wall_signs: Any,
+        self, projected: np.ndarray, bounds: np.ndarray, blur: float, walls: list[Any]
     ) -> list[np.ndarray]:
         """Whether the directions, and whether their opposites, lie in the closed face."""
         # The sum at a critical point is its length, and for squares the units are `projected`.
@@ -230,30 +221,24 @@ class Arrangement:
             PARALLEL + np.divide(blur, bounds, out=np.ones_like(bounds), where=bounds > blur)
         )
         inside = [np.ones(size.shape, dtype=bool), np.ones(size.shape, dtype=bool)]
-
-        inward = [
-            np.where(flips[:, k], -sign, sign)[:, None] * (projected * normals[:, k, None]).sum(-1)
-            for k, sign in enumerate(signs)
-            if sign
-        ]
-        inward += [
-            s * (projected * wall).sum(-1) for wall, s in zip(walls, wall_signs, strict=True)
-        ]
-        for distance in inward:  # nearly inside counts: a candidate too many does no harm
+        for normal, side in walls:  # nearly inside counts: a candidate too many does no harm
+            distance = side * (projected * normal).sum(-1)
             inside[0] &= distance >= -size
             inside[1] &= distance <= size
         return inside
 
-    def _list_walls(self, group: _Planes, part: slice) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _list_walls(self, group: _Planes, part: slice) -> list[tuple[np.ndarray, np.ndarray]]:
         """The unit normals of the hyperplanes at both ends of each arc, and its sides of them."""
         order, enters = group.order[part], group.enters[part]
         events = order.shape[1]
         if not events:
-            return [], []
+            return []
         left, right = (np.arange(shift, events + 1 + shift) % events for shift in (-1, 0))
         directions = split_lengths(self._Z)[1]
-        walls = [directions[order[:, left]], directions[order[:, right]]]
-        return walls, [enters[:, left], -enters[:, right]]
+        return [
+            (directions[order[:, left]], enters[:, left]),
+            (directions[order[:, right]], -enters[:, right]),
+        ]
 
     def _enumerate_planes(self) -> list[_Planes]:
         """List the planes in which D - 2 hyperplanes meet, grouped by how many contain them."""

@@ -18,9 +18,7 @@ from .relaxation import bound_by_relaxation
 _MAX_ARCS = 2_000_000
 """Arcs of an arrangement that "auto" still visits: about half a minute and a few hundred MB."""
 _AUTO_WORK = 1e9
-"""Work of all branch and bound of a run by "auto" without a time limit: some seconds. In units of
-`ActivationBranchAndBound.work_per_node`.
-"""
+"""Work of "auto" in branch and bound without a time limit, in `work_per_node`: some seconds."""
 QUICK_WORK = 5e7
 """Work between two looks at the clock, part of a second; also what a first attempt may take."""
 BY_RELAXATION = "a relaxation"

@@ -13,9 +13,8 @@ hyperplanes u lies, x_i may also grow beyond c_i inside S, and below 0 outside: 
 minimum. For the undecided samples x_i runs over [0, c_i], and F(x) = |Z' x|^2 + sum E_i x_i (c_i -
 x_i) equals |Z' x|^2 at the ends. With Diag(E) >= Z Z' on the undecided samples F is concave in
 their x, so its linearization at any point bounds it over the box: every x gives a valid bound. Good
-x are saddle points, found by a few optimistic gradient steps from the parent's x; only their
-quality depends on that. The cost grows with the number of positive coefficients, not with the
-dimension.
+x are saddle points, found by a few optimistic gradient steps from the parent's x. The cost grows
+with the number of positive coefficients, not with the dimension.
 """
 
 import time

@@ -1,6 +1,4 @@
-"""Points that lie on one line through 0 share a hyperplane u . z = 0; points on one ray share a
-term of the sums that are priced.
-"""
+"""Points on one line share a hyperplane u . z = 0; points on one ray share a term of the sums."""
 
 import numpy as np
 

@@ -6,9 +6,7 @@ from scipy.optimize import minimize_scalar
 from ..neurons.activations import RELU, Activation
 
 _TEMPERATURES = 12
-"""Values of tau that are tried, over a factor of 30 around the natural scale: valid each, and the
-best of so few is within a few per cent of the best of all.
-"""
+"""Values of tau tried over a factor of 30: each is valid, the best within a few per cent."""
 _RELATIVE_ROUNDING = 1e-12
 """Room for the rounding of eigenvalues: some 1e-15 of the largest."""
 _TINY = 1e-300

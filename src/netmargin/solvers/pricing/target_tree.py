@@ -27,15 +27,11 @@ from .node_descent import NodeDescent
 # Steps and batches trade time for sharper bounds; every node is judged.
 
 _STEPS, _ROOT_STEPS, _LEAF_STEPS = 12, 150, 300
-"""Steps from the parent's multipliers; at the root, which has no parent; and at a leaf, which no
-branching improves. 8 to 20 steps at a node take as long in all.
-"""
+"""Steps from the parent's multipliers, at the root, and at a leaf; 8 to 20 take as long in all."""
 _SMOOTHING, _ROOT_SMOOTHING, _ROOT_DECAY, _LEAF_SMOOTHING = 5e-3, 0.1, 0.93, 5e-4
 """Smoothing in units of the target: less makes steps rough, more makes bounds loose."""
 _BATCH = 128
-"""Nodes that are split at once: enough for the products of small matrices to be efficient, which
-take 5% less time with 256, and 10% more with 64.
-"""
+"""Nodes split at once: products of small matrices take 5% less with 256, and 10% more with 64."""
 _GROUPS = 4
 """Batches of a round, so many threads are of use. Python itself takes a seventh of the time of a
 batch, in which other threads wait.
