@@ -1,7 +1,4 @@
-"""The contents of the papers' folders, listed nowhere else: modules `claims_*.py` register claims
-(`ledger.claim`), every other one without a leading underscore defines a `FIGURE`
-(`gallery.figure`).
-"""
+"""The papers' folders, listed nowhere else: `claims_*.py` hold claims, other modules figures."""
 
 import importlib
 import pkgutil
@@ -13,7 +10,7 @@ from typing import Any
 from ..core.arguments import suggest_word
 from ..errors import ArgumentError
 
-# These two folders hold what all papers share, and no figure or claim of their own.
+# What all papers share, without a figure or claim of their own.
 _ENGINES = ("gallery", "ledger")
 _CLAIMS = "claims_"
 _LISTS = {

@@ -13,9 +13,7 @@ from ...errors import ArgumentError
 from ...solvers.solution import ReLUMeasure
 
 _TRIED = 16
-"""Random neurons at which a feature function is tried: one that fails anywhere but in a thin cone
-fails at one of them.
-"""
+"""Random neurons that try a feature: what fails anywhere but in a thin cone fails at one."""
 
 
 def _negate_last(w: Tensor) -> Tensor:
@@ -70,9 +68,7 @@ class FeatureMeasure:
 def find_moving(
     measure: ReLUMeasure | FeatureMeasure,
 ) -> tuple[Callable[[Tensor, Tensor], Tensor], np.ndarray]:
-    """What moves of a measure's atoms, and the features, (N, n), as a function of it and of inputs
-    Z (n, D): all, but for ReLUs of power 2 their output weights, which are signs.
-    """
+    """What moves of the atoms (no signs of power 2), and features (N, n) of it and Z (n, D)."""
     if isinstance(measure, FeatureMeasure):
         return measure.feature, measure.atoms
     slope, k = measure.slope, measure.atoms.shape[1] - 1

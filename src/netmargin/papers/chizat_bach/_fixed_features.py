@@ -20,9 +20,7 @@ from ...twolayer.smooth_margin import margin_loss, sample_weights
 from ..ledger.directions import matrix_game
 
 _LARGEST_LOG_SIZE = 600.0
-"""Weights enter the losses with a size of e^600 at most: float64 ends at e^709, and the shares of
-the samples are those of the least margin alone long before.
-"""
+"""Sizes enter losses as e^600 at most: float64 ends at e^709, and the least margin alone counts."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +87,7 @@ def train_magnitudes(
 
 
 def train_output_layer(
-    features: Any,
-    y: Any,
-    *,
-    steps: int,
-    loss: Loss | str | None = None,
+    features: Any, y: Any, *, steps: int, loss: Loss | str | None = None
 ) -> FixedFeatureRun:
     """Train the output layer over neurons of outputs (n, m) by ascent of the smooth margin.
 
@@ -150,12 +144,7 @@ def _multiply_by_labels(features: Any, y: Any) -> tuple[np.ndarray, float]:
 def _ascend(
     z: np.ndarray, mean: np.ndarray, eta: np.ndarray, move: Callable[..., Any], loss: Loss
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Status]:
-    """Ascend the smooth margin of a = beta a_bar from a_bar = mean, beta(0) = 1.
-
-    Returns the margins z a_bar, log beta (beta grows like exp(sqrt t)), the last a_bar and how it
-    ended. `move` gets a_bar, the weights of the samples in the gradient and the step size; it gives
-    a_bar(t + 1) before it is divided by beta(t + 1) / beta(t), and that ratio.
-    """
+    """Ascend the smooth margin of beta a_bar from beta = 1: margins, log beta, a_bar, status."""
     margins, log_sizes, log_size = np.empty(len(eta) + 1), np.empty(len(eta) + 1), 0.0
     margins[0], log_sizes[0] = (z @ mean).min(), log_size
     done, reached, status = 1, mean, Status.FINISHED
@@ -172,6 +161,7 @@ def _ascend(
                     shares = softmax(-size * (values - margins[t]))
                 else:
                     shares = sample_weights(torch.from_numpy(-size * values)[None], loss)[0].numpy()
+                # beta(t + 1) / beta(t) times a_bar(t + 1), and that ratio: like exp(1 / sqrt t).
                 moved, growth = move(mean, shares, rate)
                 mean, log_size = moved / growth, log_size + math.log(growth)
     except KeyboardInterrupt:

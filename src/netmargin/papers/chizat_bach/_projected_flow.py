@@ -22,9 +22,7 @@ from ...twolayer.smooth_margin import sample_weights
 from ._features import FeatureMeasure, as_tensor, find_moving
 
 _LARGEST_LOG_MASS = 300.0
-"""Masses above e^300 enter as e^300: the weights of the samples are then those of the least margin
-alone, and larger outputs could overflow.
-"""
+"""Masses above e^300 enter as e^300: the least margin alone counts, and outputs could overflow."""
 
 
 @dataclass(frozen=True)

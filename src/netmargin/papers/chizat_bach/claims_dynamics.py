@@ -102,9 +102,7 @@ def _compare_with_rate(run: FixedFeatureRun, share: float) -> Finding:
 
 
 class _MovingNets:
-    """Nets of neurons w (B, m, 3) + (B, m, 1) on inputs (B, n, 3) with labels (B, n), which ascend
-    the smooth margin; in the time of the measure each neuron has weight 1 / m.
-    """
+    """Nets of neurons w (B, m, 3 + 1) of weight 1 / m on n samples; they ascend the margin."""
 
     def __init__(self, w: np.ndarray, inputs: np.ndarray, y: np.ndarray, loss: Loss) -> None:
         self.w, self._loss = torch.tensor(w).requires_grad_(True), loss

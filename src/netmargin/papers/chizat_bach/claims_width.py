@@ -13,9 +13,7 @@ from ..ledger.trial import Finding, Trial
 from ._instances import PAPER
 
 _MANY = 40_000
-"""The neurons of the net that stands for infinitely many: it is as near to them as the widest net
-that is compared with it would be with an eighth more neurons.
-"""
+"""Neurons that stand for infinitely many: as near as if the widest net had an eighth more."""
 
 
 @claim(

@@ -15,15 +15,11 @@ from ._lazy import tangent_margin, tangent_max_margin, tangent_values
 from ._plane import draw_classifier, list_points, round_values
 
 _SMALL_SHARE = 0.25
-"""The share of a largest margin that counts as hardly any. It is a convention, well below the
-shares that `lazy` and `rich` ask for.
-"""
+"""What counts as hardly any of a largest margin: well below what `lazy` and `rich` ask for."""
 
 
 def compute(run: Row, settings: Settings) -> Row:
-    """Evaluate snapshots on a grid, with their shares of the tangent and the F_1 margin, and their
-    cosines there with the classifiers of both largest margins.
-    """
+    """Evaluate snapshots on a grid: shares of both margins, and cosines with their classifiers."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
     scale, times = settings["scale"], settings["times"]
     runs = train_both_layers(

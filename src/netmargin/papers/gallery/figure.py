@@ -13,9 +13,7 @@ Row = dict[str, Any]
 """Parameters and results of one run, JSON values."""
 
 SCALES = ("smoke", "laptop", "paper")
-"""The sizes at which every figure can be computed: seconds, minutes, the paper's own settings. A
-figure may have others, between the last two.
-"""
+"""Seconds, minutes, the paper's own settings; a figure may have others between the last two."""
 
 
 def by_scale(**settings: Any) -> dict[str, Settings]:

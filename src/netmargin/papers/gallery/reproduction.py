@@ -136,9 +136,7 @@ def reproduce(
 
 
 def describe_status(id: str, scale: str, out: Path) -> str:
-    """Say how far a figure is reproduced under `out`: "-", "3 of 8 runs", "computed" where numbers
-    are missing or of other settings, "holds" or "DOES NOT HOLD".
-    """
+    """Say how far a figure is: "-", "3 of 8 runs", "computed" alone, "holds" or "DOES NOT HOLD"."""
     known, runs = figure(id), plan_runs(id, scale, out)
     done = sum(planned.is_done for planned in runs)
     if done < len(runs):

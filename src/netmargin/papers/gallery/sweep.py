@@ -15,10 +15,7 @@ from .runs import PlannedRun, compute_run, plan_runs, read_rows
 def sweep(
     ids: list[str], scale: str, *, out: Path, jobs: int | None, progress: bool
 ) -> Iterator[tuple[str, NetmarginError | None]]:
-    """Compute the runs of figures, each once, and name each figure when it is ready, or failed.
-
-    A run that fails fails its figures; all others are computed. What is done is kept.
-    """
+    """Compute runs, each once, and name each figure that is ready, or failed by one of its runs."""
     plans = {id: plan_runs(id, scale, out) for id in ids}
     runs = {run.file: run for planned in plans.values() for run in planned}
     waiting = {file for file, run in runs.items() if not run.is_done}

@@ -43,9 +43,7 @@ class Entry:
 
     @property
     def holds(self) -> bool:
-        """Whether instances were examined, none violates the claim beyond its tolerance, and every
-        printed error was shown to fail.
-        """
+        """Whether instances were examined, all within the tolerance, and printed forms fail."""
         shown = all(violation > self.claim.tolerance for _, violation, _ in self.refuted)
         return self.instances > 0 and self.worst <= self.claim.tolerance and shown
 
@@ -109,7 +107,6 @@ class Claim:
         """Decorator of a function that evaluates a false printed form at a counterexample."""
 
         def register(found: Callable[[], Finding]) -> Callable[[], Finding]:
-            """Add the refutation and leave its function as it is."""
             self.refutations.append((text, found))
             return found
 
@@ -221,9 +218,7 @@ def _find_claim(id: str) -> Claim:
 def claim(
     id: str, statement: str, *, trials: tuple[int, int], **about: Any
 ) -> Callable[[Callable[..., Finding]], Claim]:
-    """Decorator that registers a check as the claim `id`, with so many trials of a quick and of a
-    full run; the other keywords are those of `Claim`.
-    """
+    """Decorator that registers a check, of (quick, full) trials; other keywords are `Claim`'s."""
 
     def register(check: Callable[..., Finding]) -> Claim:
         """Register the check; its function's name now stands for the claim."""

@@ -7,9 +7,7 @@ from .trial import Trial
 BLOCKS = 100
 """The number of instances of a trial: 105 trials examine more than 10,000."""
 NEURONS = 24
-"""The number of random directions: several times the at most 5 samples, so that few instances lack
-full rank and have to be left out.
-"""
+"""Random directions, several times the at most 5 samples: few instances lack full rank."""
 
 
 def draw_points(random: np.random.Generator, n: int, d: int = 2) -> tuple[np.ndarray, np.ndarray]:

@@ -15,9 +15,7 @@ from ...models import mlp
 from .trial import Trial
 
 BATCH = 64
-"""The number of random parameters of a trial: enough that the 170 to 220 trials of a full run
-examine more than 10,000 instances, few enough for one tensor program.
-"""
+"""Random parameters of a trial: 170 and more trials examine 10,000; few enough for one tensor."""
 
 
 def _make_cnn(outputs: int) -> nn.Module:
@@ -93,10 +91,7 @@ class Points:
         kinds: tuple[str, ...] = tuple(KINDS),
         deepest: float = 1000.0,
     ) -> "Points":
-        """Draw parameters and samples; the trial's number says the kind and how many, from 1.
-
-        Smallest margins lie between 0.3 and `deepest`.
-        """
+        """Draw parameters and samples, by the trial's number; q_min from 0.3 to `deepest`."""
         name = kinds[trial.number % len(kinds)]
         shape = KINDS[name][1]
         random, (net, order, groups) = trial.random, _make_analysed_net(name, outputs)

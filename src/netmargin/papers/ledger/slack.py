@@ -46,16 +46,10 @@ def measure_slack(
     found: Mapping[Trial, Finding],
     ascent: int,
 ) -> tuple[tuple[Slack, ...], dict[Trial, Finding]]:
-    """Measure the slack of every promise on trials and `ascent` mutations of the sharpest ones;
-    mutations that were sharper are returned too: they are instances like any other.
-
-    `sharpen` says to which power of the factor a constant of the check is multiplied. A promise
-    that is not there is a name in `room` of the findings.
-    """
+    """The slack of every promise on trials and mutations of the sharpest ones; these, too."""
     known, measured = dict(found), []
 
     def examine(trial: Trial) -> Finding:
-        """Examine a trial once."""
         if trial not in known:
             known[trial] = check(trial)
         return known[trial]

@@ -21,7 +21,6 @@ class _Mutated:
 
     def __getattr__(self, name: str) -> Any:
         def draw(*args: Any, **options: Any) -> Any:
-            """Draw from both generators, and mix."""
             old, new = (getattr(r, name)(*args, **options) for r in (self._old, self._new))
             alone = name in _ENTRYWISE and options.get("replace", True)
             again = self._new.random(np.shape(old) if alone else None) < self._share

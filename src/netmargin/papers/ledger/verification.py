@@ -43,9 +43,7 @@ class Ledger:
 
     @property
     def holds(self) -> bool:
-        """Whether all claims asked for were examined and hold, and every printed error was shown
-        to fail.
-        """
+        """Whether all claims asked for were examined and hold, and all printed forms fail."""
         complete = bool(self.entries) and not self.missing
         return complete and all(entry.holds for entry in self.entries)
 
@@ -67,9 +65,7 @@ class Ledger:
         )
 
     def summary(self) -> str:
-        """Write a table of text, with the counterexamples of the claims that fail below it, and how
-        sharper instances were looked for where the slack is large.
-        """
+        """Write a table of text; below it counterexamples, and the searches behind large slack."""
         notes = [line for e in self.entries for line in (*failure(e), *loose(e))]
         return "\n".join([HEADER, *map(row, self.entries), *notes, "", self.conclusion()])
 
@@ -86,9 +82,7 @@ class Ledger:
         )
 
     def markdown(self) -> str:
-        """Write a page of Markdown, like docs/ledger.md: what each claim says, where it comes from,
-        what was found, and the printed errors with their counterexamples.
-        """
+        """Write a page like docs/ledger.md: claims, sources, what was found, and printed errors."""
         return write_markdown(self.entries, self.conclusion())
 
 

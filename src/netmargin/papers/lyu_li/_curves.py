@@ -9,9 +9,7 @@ from ..gallery.figure import Check, Figure, Row, Settings
 from ._training import CONSTANT, LOSS_BASED, SUBSET, SUBSET_VGG, WITHOUT_BIAS, make_figure, runs
 
 _RISING_SHARE = 0.8
-"""The share of the looks at which the margin has to rise. SGD lets it fall at single ones; a margin
-that only fluctuates rises at about half of them.
-"""
+"""Looks at which the margin has to rise: SGD lets it fall at a few, noise alone at half."""
 PANELS = {
     "log10_loss": r"$\log_{10}$ training loss",
     "accuracy": "training accuracy",
@@ -28,14 +26,11 @@ def make_curves(
     check: Callable[..., Any] | None = None,
     **given: Any,
 ) -> Figure:
-    """A figure of a row of panels for each rate, the quantities `names` in columns; the check is
-    `check_fit` of the margin among them, where there is no other.
-    """
+    """A figure with a row for each rate, `names` in columns; `check_fit` is the default check."""
     margin = next(name for name in names if "margin" in name)
     titles = {CONSTANT: "constant rate", LOSS_BASED: "loss-based rate"}
 
     def draw(settings: Settings, rows: list[Row]) -> Any:
-        """Draw the curves of all runs."""
         drawn, axes = open_canvas(len(names), len(rates), width=3.6, height=2.9)
         for row_of_axes, rate in zip(axes, rates, strict=True):
             for axis, name in zip(row_of_axes, names, strict=True):

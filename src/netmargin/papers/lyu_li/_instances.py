@@ -191,11 +191,7 @@ class Start:
         loss: Loss = EXPONENTIAL,
         spread: float = 0.0,
     ) -> "Start":
-        """Draw weights (power 0: linear layers) and points; a summed loss just below l(b_f).
-
-        With a spread the points are unit vectors of one label, that much off a common one: margins
-        are near B_0, for mild constants.
-        """
+        """Draw weights (power 0: linear layers) and points; a summed loss just below l(b_f)."""
         random, widths = trial.torch_random, [3, *[width] * (layers - 1), outputs]
         linear = nn.Sequential(*(nn.Linear(a, b, bias=False) for a, b in pairwise(widths)))
         net = (mlp(widths, bias="none", power=power) if power else linear).double()
@@ -206,7 +202,7 @@ class Start:
             while len(x) < samples:
                 # Not too near to the boundary, or the scale that separates them is huge.
                 more = torch.randn(64, 3, generator=random, dtype=torch.float64)
-                if spread:
+                if spread:  # unit vectors of one label near a common one: margins near B_0
                     more = nn.functional.normalize(torch.ones(3) + spread * more)
                 scores = net(more) if outputs > 1 else net(more) * torch.tensor([0.5, -0.5])
                 best, label = scores.topk(2, 1).values, scores.argmax(1)
@@ -242,7 +238,6 @@ class Start:
             gaps = score_gaps(self.net(self.x), self.y)
 
             def off(log_factor: float) -> float:
-                """How far the log-loss of scaled gaps is off."""
                 return loss.log_sum(soft_margins_of(math.exp(log_factor) * gaps)) - log_loss
 
             factor = math.exp(brentq(off, -50, 50) / self.order)

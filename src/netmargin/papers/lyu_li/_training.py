@@ -25,13 +25,9 @@ WITHOUT_BIAS, WITH_BIAS = "first", "all"
 SPLITS: dict[Split, str] = {"train": "_n", "test": "_tested"}
 """The splits of the data, each with the ending of the setting that says how many samples it has."""
 _LOOKS = 16
-"""The number of epochs, in geometric distances, at which test samples are evaluated: each costs a
-pass over them, and 16 show the trend of a curve over four decades.
-"""
+"""Epochs at which test samples are evaluated, a pass each: 16 show a trend over four decades."""
 _POINTS = 300
-"""The number of points of a curve that are kept: more cannot be told apart at the width of a panel,
-and the files stay small.
-"""
+"""Points of a curve that are kept, for small files: more cannot be told apart in a panel."""
 
 # Smoke: nets, data and epochs so small that every figure of these runs is drawn in seconds. Laptop:
 # minutes for each net; an epoch has 10 steps instead of 600, and the losses at which training ends
@@ -128,9 +124,7 @@ def make_figure(*, minutes: dict[str, float], **given: Any) -> Figure:
 
 
 def train_net(run: Row, settings: Settings, folder: Path) -> Row:
-    """Train one net and record its curve, with looks at test samples now and then, and where the
-    loss first falls below each level; the folder holds the checkpoint, the looks, and these nets.
-    """
+    """Train one net; keep its curve, looks at test samples, and the net below each level."""
     own = {name.removeprefix(run["net"] + "_"): value for name, value in settings.items()}
     net, data, tested = make_net(run, settings), *(images(run, settings, s) for s in SPLITS)
     options = {"batch_size": own["batch"], "seed": run["seed"], "progress": False}

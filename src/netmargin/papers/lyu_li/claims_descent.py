@@ -19,9 +19,7 @@ from ..ledger.trial import Finding, Trial
 from ._instances import EXPONENTIAL, PAPER, Start, find_kkt_points, log_growth
 
 _SMALL_CHANGE = 1e-5
-"""Change of log 1/Loss below which that of phi is its slope halfway times the change, to 1e-10; the
-difference of two values of phi, some 1e-15 apart by rounding, is as good above it.
-"""
+"""Changes of log 1/Loss below which phi's slope halfway, and above differences, err by 1e-10."""
 _RATE = TheoryRate(-3.0, 0.2, 3.0, SmoothnessBounds(0.4, 1.2, 4.0))
 """A rate from log 1/Loss = 3, log rho = 0.2 with L = 3, at which printed forms fail."""
 
@@ -236,10 +234,7 @@ class Descent(NamedTuple):
 
 
 def _descend(trial: Trial, settled: bool) -> Descent:
-    """Descend from log 1/Loss = 20 to 120, or 3000 steps at the least H from 3 on.
-
-    Settled, from 10% noise on a margin ascent; else from 30%, or with one sample from anywhere.
-    """
+    """Descend from log 1/Loss = 20 to 120, or 3000 steps at the least H from 3 on."""
     power, layers, samples = _DESCENTS[trial.number % len(_DESCENTS)]
     start = Start.drawn(trial, power=power, layers=layers, samples=samples, width=3, spread=0.4)
     if settled or samples > 1:

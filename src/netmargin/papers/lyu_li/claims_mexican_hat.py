@@ -39,9 +39,7 @@ def mexican_hat(trial: Trial, *, exponent: int = 3, speed: float = 1.0) -> Findi
 
 
 def _measure_turning(r: Tensor, L: Tensor, rho: Tensor, exponent: int) -> tuple[Tensor, Tensor]:
-    """|d psi / dt| relative to its terms at psi = 0, by derivatives of h in (x, y, z), and the term
-    d(1 / (1 - r^2)) / dt.
-    """
+    """|d psi / dt| relative to its terms at psi = 0, by derivatives of h; d(1 / (1 - r^2)) / dt."""
     phi = 1 / (1 - r**2)
     theta = torch.stack([r * torch.cos(phi), r * torch.sin(phi), torch.sqrt(1 - r**2)]) * rho
     theta.requires_grad_(True)

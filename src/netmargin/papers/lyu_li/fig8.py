@@ -54,12 +54,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     net = make_net(origin, trained)
     load_weights(net, weights)
     few = {**trained, "cnn" + SPLITS[run["split"]]: settings["n"]}
-    report = robustness(
-        net,
-        images(origin, few, run["split"]),
-        box=(0, 1),
-        progress=False,
-    )
+    report = robustness(net, images(origin, few, run["split"]), box=(0, 1), progress=False)
     upper, lower = report.to_dict()["upper"], report.lower.tolist()
     x, y = images(origin, {**few, "cnn" + SPLITS[run["split"]]: settings["paper_n"]}, run["split"])
     by_paper = attack_by_default(net, x, y, settings["paper_steps"])
@@ -67,9 +62,7 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
 
 
 def attack_by_default(net: nn.Module, x: Tensor, y: Tensor, steps: int) -> list[float | None]:
-    """Distances that the attack of Carlini and Wagner finds with the settings of the paper, on the
-    scores as they are; 0 for samples that are misclassified themselves, None where it finds none.
-    """
+    """Distances by Carlini and Wagner, set as in the paper; 0 where it errs, None where none is."""
     import foolbox
 
     attack = foolbox.attacks.L2CarliniWagnerAttack(steps=steps)  # 9 binary steps, from 1e-3

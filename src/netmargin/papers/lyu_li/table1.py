@@ -20,9 +20,7 @@ COLUMNS = {
 
 
 def models(rows: list[Row]) -> dict[str, Row]:
-    """The looks of the table by model: where the loss fell below a level, the end, the ascent if
-    there is one.
-    """
+    """The looks by model: where the loss fell below a level, the end, the ascent if any."""
     trained, *ascent = sorted(rows, key=lambda row: row["rate"] == ASCENT)
     looks = [look for look in trained["looks"] if look["level"] is not None]
     looks += [] if looks and looks[-1]["epochs"] == trained["epochs"] else [trained]

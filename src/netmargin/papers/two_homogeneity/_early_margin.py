@@ -21,17 +21,13 @@ from ._measures import least_divergence
 from ._normalized_nets import NormalizedNet
 
 _SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
-"""Margins of the measures that are tried, in units of the best margin. What is guaranteed is flat
-near its best, which lies between 0.7 and 0.9 of it for normalized ReLUs: a finer grid gains 1%.
-"""
+"""Shares of the best margin that are tried: flat near the best, .7 to .9; finer ones gain 1%."""
 _EXPONENTS = 30
 """Gradients are weighted by random powers of 2 up to this one: exact, far from overflow."""
 _LARGEST_JACOBIAN = 200_000_000
 """Entries of all gradients of the features: 1.6 GB in float64, what a small machine can spare."""
 _GRAM_ROWS = 2000
-"""Rows of the Gram matrix of the gradients that are held at once: all of them would take the square
-of their number.
-"""
+"""Rows of the gradients' Gram matrix that are held at once: all take the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,6 @@ def early_margin(
     C_1, C_2 = (float(c) for c in constants)
 
     def promise(p: np.ndarray, gamma: float, kept: float) -> EarlyMargin:
-        """What one measure guarantees."""
         size = math.log(time * n) / (gamma / 2)
         used = p > 0  # 0 log 0 = 0
         entropy = float((p[used] * np.log(size * p[used] / u[used])).sum())
@@ -178,7 +173,6 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
     m, size = len(twin.a), sum(v.numel() for v in V.values())
 
     def require_memory(rows: int, length: int) -> None:
-        """Raise ModelError where gradients do not fit."""
         if rows * length > _LARGEST_JACOBIAN:
             said = f"{rows} gradients of the features do not fit in memory: take fewer samples"
             raise ModelError(said)
@@ -209,9 +203,7 @@ def _inner_products(twin: NormalizedNet, x: Tensor) -> np.ndarray:
 def _own_gradients(
     features: Callable[..., Any], V: dict[str, Tensor], x: Tensor, m: int
 ) -> Tensor | None:
-    """Gradients of the features of each sample, (N, m, row), where feature j depends on the rows j
-    of V alone; None where one depends on another's rows.
-    """
+    """Gradients (N, m, row) of features that depend on rows of V of their own; else None."""
 
     def rows(weights: Tensor, sample: Tensor) -> Tensor:
         """The gradient of a weighted sum of the features."""

@@ -15,10 +15,7 @@ from ._normalized_nets import NormalizedNet, NormalizedReLU
 
 
 def least_divergence(z: np.ndarray, u: np.ndarray, margin: float) -> np.ndarray:
-    """The probabilities p (m,) with z p >= margin of least sum p ln(p / u), by the dual problem.
-
-    p = u exp(lambda z) up to its sum; where no p has that margin, it comes as near as the solver.
-    """
+    """The p = u exp(lambda z) / sum of least sum p ln(p / u) with z p >= margin, or near to it."""
     base, n = np.log(u), len(z)
 
     def dual(lam: np.ndarray) -> tuple[float, np.ndarray]:
@@ -64,9 +61,7 @@ def spread_measure(net: NormalizedNet, data: Data) -> np.ndarray:
 def spread_atoms(
     best: VariationNormSolution, v: np.ndarray, beta: np.ndarray
 ) -> tuple[np.ndarray, int]:
-    """Spread the weights of optimal neurons over unit directions v (m, d) with signs beta (m,);
-    also how many neurons have none within gamma / 4.
-    """
+    """Spread neurons' weights over v (m, d) of sign beta within gamma / 4; count those without."""
     u, missed = np.zeros(len(v)), 0
     # The paper's neurons have unit directions, ours balanced halves.
     for atom, weight in zip(best.atoms, best.weights, strict=True):

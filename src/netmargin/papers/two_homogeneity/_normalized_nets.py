@@ -14,9 +14,7 @@ from ...flow.gradient_flow import Trajectory, gradient_flow
 from ...nets.data import Data
 
 _SMALLEST_LOG_U = -600.0
-"""Where u falls below e^-600 its metric 2 / u stays at e^600: float64 ends at e^709, and gradients
-there are 0 to rounding.
-"""
+"""Where the metric 2 / u ends: float64 does at e^709, and gradients are 0 to rounding there."""
 
 
 class NormalizedReLU(nn.Module):
@@ -63,9 +61,7 @@ class AttentionFeatures(nn.Module):
 
 
 def require_bounded_features(inner: nn.Module, x: Tensor) -> float:
-    """A bound of |F(x; V)| over all V at inputs x, where the last module proves one. Raises
-    ModelError otherwise: Assumption 2.1.
-    """
+    """A bound of |F(x; V)| over all V by the last module (Assumption 2.1). Raises ModelError."""
     last = inner.norm if isinstance(inner, AttentionFeatures) else inner
     while isinstance(last, nn.Sequential):
         last = last[-1]

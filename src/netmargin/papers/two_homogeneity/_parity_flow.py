@@ -8,17 +8,12 @@ from ._instances import MovingFeatures, run_mirror_flow
 from ._normalized_nets import NormalizedNet, NormalizedReLU
 
 WIDTH, TIME = 200, 200.0
-"""Neurons, and time of the summed loss: with 500 neurons or five times the time margins of 60
-samples in 12 dimensions move by at most 10%.
-"""
+"""Neurons and time of the summed loss: 500, or five times as long, move margins by 10% at most."""
 Pair = tuple[Tensor, Tensor]
 
 
 def flow_on_parity(train: Pair, test: Pair, *, seed: int) -> tuple[float, np.ndarray]:
-    """The margin over |a|^2 + |b|^2 at TIME, and which test inputs are on the wrong side.
-
-    Gradient flow in its mirror form (Lemma 3.2), from the paper's start.
-    """
+    """The margin over |a|^2 + |b|^2 at TIME by the mirror flow (Lemma 3.2); wrong test inputs."""
     (X, y), (T, t) = train, test
     net = NormalizedNet(NormalizedReLU(X.shape[1], WIDTH, seed=seed), WIDTH, seed=seed + 1)
     features = MovingFeatures(net, X, y)

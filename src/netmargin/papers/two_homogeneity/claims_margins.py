@@ -87,16 +87,14 @@ def _give_head(
     x: torch.Tensor,
     layers: int,
 ) -> torch.nn.Module:
-    """Put layers without biases on the features, in place of a and b, at stacked parameters; on one
-    fixed feature the first eight are balanced and of rank one, where equality is attained.
-    """
+    """Put layers without biases on the features, in place of a and b, at stacked parameters."""
     sizes = [theta.pop("a").shape[1], *[3] * (layers - 1), 1]
     theta.pop("b")
     head = mlp(sizes, bias="none").double()
     size, into = random.uniform(0.5, 1.5, (8, 1, 1)), np.sign(x[:1].numpy())
     for name, v in head.named_parameters():
         drawn = 2 * random.normal(size=(BATCH, *v.shape))
-        if sizes[0] == 1:
+        if sizes[0] == 1:  # eight that are balanced and of rank one attain equality
             out = np.abs(random.normal(size=(8, len(v))))
             out /= np.linalg.norm(out, axis=1, keepdims=True)
             drawn[:8], into = size * out[:, :, None] * into[:, None], out

@@ -148,9 +148,7 @@ def implicit_bias(trial: Trial, *, divergence: float = 1.0, eighth: float = 1 / 
 def _draw_features(
     trial: Trial, n: int, m: int, draws: int = 1
 ) -> tuple[str, Any, np.ndarray, np.ndarray]:
-    """Draw features of n samples, frozen or moving, of several draws those of the best margin: in
-    words, as `run_mirror_flow` takes them, at the start, and a start u(0).
-    """
+    """Draw features, the best of so many: words, for `run_mirror_flow`, at the start, and u(0)."""
     random, kind = trial.random, ("normalized ReLU", "frozen", "transformer")[trial.number % 3]
     found = list[tuple[str, Any, np.ndarray, np.ndarray]]()
     for _ in range(draws):

@@ -1,6 +1,4 @@
-"""The largest margin of two-layer ReLU nets with few neurons: exact for a few samples in the plane,
-by trying all activation patterns.
-"""
+"""The largest margin of narrow two-layer ReLU nets, of samples in the plane: by all patterns."""
 
 import itertools
 import math
@@ -97,9 +95,7 @@ def narrow_max_margin(
 
 
 class _Search:
-    """The best net so far over the choices tried, its margin, and the largest bound of a choice, in
-    units of the power of 2 above the largest coordinate of the shortest sample.
-    """
+    """The best net of the choices so far, and the largest bound of one, in units of 2^_unit."""
 
     def __init__(self, data: SolverData, width: int, bias: bool) -> None:
         self._data, self._y, self._bias = data, data.y, bias
@@ -164,9 +160,7 @@ class _Search:
 
 
 def list_patterns(Z: np.ndarray) -> list[np.ndarray]:
-    """List the activation patterns (n,) of all directions, one per arc between the normals of their
-    lines. Raises DataError for points of rank above 2.
-    """
+    """List the activation patterns (n,), one per arc between normals. DataError above rank 2."""
     # Multiples > 0 of the samples, whole numbers, have the same patterns.
     rows = np.array([as_integers(row)[0] for row in Z], dtype=object)
     rest = rows

@@ -18,13 +18,9 @@ from ._functionals import Functional
 from ._particles import Dynamics, Particles, Row, read_particles
 
 _LARGEST_GROWTH = 1.1
-"""The factor by which L may grow between two records: new mass raises it a little, steps that are
-too large raise it without bound.
-"""
+"""How far L may grow between records: new mass raises it a little, large steps without bound."""
 _SAME_VALUE = 0.05
-"""Two step sizes that reach values of L this close to each other are both small enough: the growth
-is that of new mass, and not an error of the steps, which would halve with their size.
-"""
+"""Where half the step reaches a value this close, new mass grows: errors of steps would halve."""
 _LARGEST_HALVINGS = 12
 """If a rate 4,000 times smaller than the given one still raises L, the functional is wrong."""
 
@@ -105,10 +101,7 @@ def perturbed_flow(
 def _advance_halving(
     dynamics: Dynamics, now: Particles, row: Row, end: float, rate: float
 ) -> tuple[Particles, Row, float]:
-    """Advance the particles to time `end`, with half the rate as often as L grows by it, and warn.
-
-    Where L grows with half the rate as much, new mass does it, and the rate stays.
-    """
+    """Advance to time `end`, with half the rate as often as L grows by it, and warn."""
     tried, state = math.nan, dynamics.random.get_state()
     for halvings in range(_LARGEST_HALVINGS):
         slower = rate / 2**halvings

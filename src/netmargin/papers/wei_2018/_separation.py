@@ -34,9 +34,7 @@ def separation(
     width: int = 50,
     iterations: int = 60,
 ) -> tuple[float, list[float]]:
-    """Test errors of a two-layer net that minimizes mean logistic loss + 1e-4 ||theta||^2, from one
-    start, and of the tangent kernel at each of SCALES; `train` and `test` are pairs (X, y).
-    """
+    """Test errors at the minimum of mean loss + 1e-4 ||theta||^2, and of kernels at all SCALES."""
     (X, y), (T, t) = train, test
     make = lambda: mlp([X.shape[1], width, 1], bias="none")  # noqa: E731
     options: dict[str, Any] = {"starts": 1, "iterations": iterations, "seed": seed}
@@ -64,9 +62,7 @@ def compare_on_draws(
     margin: float,
     compare: Callable[..., Any] = separation,
 ) -> Finding:
-    """Compare the net with the kernel scale that is best in the mean on several draws, as TREND
-    says, with `margin` for 0.1; `compare` gives both errors, as `separation` does.
-    """
+    """Compare the net with the kernel that is best in the mean, as TREND says, `margin` for 0.1."""
     seeds = trial.random.integers(2**31, size=(4 + 4 * (trial.number > 0), 2))
     tests = [draw(2000, b) for _, b in seeds]
     pairs = [
@@ -85,9 +81,7 @@ def compare_on_draws(
 
 @dataclass(frozen=True)
 class MarginGap:
-    """Margins of a net and of the kernel F_2 on samples of p_data: gamma_l1 of four neurons,
-    gamma_l2 certified, its bound by Lemma 3.6, and the leading terms of both bounds of test errors.
-    """
+    """Margins on p_data: gamma_l1 of four neurons, gamma_l2 certified, its bound by Lemma 3.6."""
 
     net: float
     kernel: float

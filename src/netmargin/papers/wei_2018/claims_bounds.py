@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import datasets
-from ...bounds import (
-    deep_bound,
-    kernel_bound,
-    regression_bound,
-    two_layer_bound,
-    variation_ball,
-)
+from ...bounds import deep_bound, kernel_bound, regression_bound, two_layer_bound, variation_ball
 from ...kernels import arc_cosine
 from ...regularization.weak import weak_regularization
 from ...solvers import f1_logistic, f1_max_margin, min_norm_interpolation

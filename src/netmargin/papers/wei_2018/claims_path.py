@@ -29,9 +29,7 @@ _WIDTH = 3
 
 
 def draw_classes(random: np.random.Generator, n: int, classes: int) -> tuple[Any, ...]:
-    """Draw points of space and labels that a linear classifier tells apart, and the differences
-    (n, classes - 1, 3 classes) whose products with its weights are the margins.
-    """
+    """Draw linearly separable points, labels, and Z (n, classes - 1, 3 classes): margins Z W."""
     X, W = random.normal(size=(n, 3)), random.normal(size=(3, classes))
     y = (X @ W).argmax(1)
     one = np.eye(classes)
@@ -195,9 +193,7 @@ def _find_worst_margin(
     r: float,
     alpha: float,
 ) -> float:
-    """Find the smallest margin of classifiers with L <= alpha min L, of those that are multiples of
-    some of norm 1 with these margins (n, classes - 1, directions).
-    """
+    """The least margin where L <= alpha min L, of multiples of units with margins (n, l - 1, k)."""
     # Sizes around the one at which the loss begins to vanish, by two decades to both sides.
     size = np.geomspace(1e-2, 1e2, 400) * gamma ** (-1 / order)
     scaled = np.multiply.outer(margins, size**order)

@@ -187,9 +187,7 @@ def mass_growth(
 
 
 def _measure_growth_from_nothing(trial: Trial, growth: float) -> tuple[list[float], float]:
-    """1 - N / its bound from a neuron outside T, until L' has moved by tau / 4; the room of the
-    growth.
-    """
+    """1 - N / its bound from outside T, until L' has moved by tau / 4; the room of the growth."""
     random, sigma = trial.random, 0.01
     X = random.normal(size=(6, 2))
     problem = regularized_logistic(X, np.where(X[:, 0] > 0, 1, -1), regularization=0.01)

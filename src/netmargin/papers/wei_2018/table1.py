@@ -33,7 +33,6 @@ def compute(run: Row, settings: Settings, folder: Path) -> Row:
     data, tested = _images(settings, "train"), _images(settings, "test")
 
     def stretched(drops: dict[int, float]) -> dict[int, float]:
-        """Move the paper's drops to the same share of this many epochs."""
         return {round(at * settings["epochs"] / _EPOCHS): share for at, share in drops.items()}
 
     drops = _DECAY_DROPS if run["decay"] == "annealed" else {}

@@ -22,13 +22,9 @@ LABELS = np.array([1, 1, -1, -1])
 _POWERS = (2.2, 2.5, 3.0)
 """Norms of the certificate; larger ones need the kernel's small Fourier coefficients exactly."""
 _CONDITION = 1e-10
-"""Second moments are sums of positive terms, exact to 1e-13; eigenvalues below this share of the
-largest are not told from 0, and nothing is then proved.
-"""
+"""Second moments are exact to 1e-13: eigenvalues below this share are not told from 0."""
 _STARTS = 24
-"""Random directions of four means from which the best are sought: a few local minima are right on
-three signals, and one on all.
-"""
+"""Random starts of four means: a few local minima are right on three signals, one on all."""
 
 
 def arc_parts(c: Any) -> Any:
@@ -94,9 +90,7 @@ class CubeKernel:
 
 
 def pair_moments(p: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """E p(z . z_i) r(z . z_j) for each number of disagreements of z_i and z_j, 0 to N, of functions
-    given at all levels.
-    """
+    """E p(z . z_i) r(z . z_j) by the disagreements of z_i and z_j, of functions at all levels."""
     N = len(p) - 1
     found = np.zeros(N + 1)
     for q in range(N + 1):
@@ -166,9 +160,7 @@ class Span:
     def parts(
         self, weights: np.ndarray, z: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """f_+, f_- and g at noises z (m, N): sums over the signals of a class, and what neither of
-        them sees.
-        """
+        """f_+, f_- and g at noises z (m, N): sums over a class's signals, and what neither sees."""
         levels, second = self.X[:, 2:] @ z.T, self.kernel.second_difference()
         index = (levels + self.kernel.noise) // 2
         mine = weights[:, None] * second[index]
@@ -230,9 +222,7 @@ class Span:
         return np.linalg.lstsq(self._population_moments(), target, rcond=1e-13)[0]
 
     def find_best(self) -> np.ndarray:
-        """The beta of least error that is found, if the noise of f given the signal is normal: four
-        means, one a signal, over the ellipsoid of those that have noise of variance 1.
-        """
+        """The beta of least error found if noise is normal: four means, noise of variance 1."""
         Q = self._means
         S = self._population_moments() - Q @ Q.T / 4
         solved = np.linalg.lstsq(S, Q, rcond=1e-13)[0]

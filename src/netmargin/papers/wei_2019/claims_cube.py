@@ -1,6 +1,4 @@
-"""Claims of Wei et al. 2019, Appendix B: no predictor in the span of the tangent kernel of fewer
-than about d^2 / 2 samples of the hypercube distribution has a small error.
-"""
+"""Claims of Wei et al. 2019, Appendix B: what no predictor in the tangent kernel's span learns."""
 
 import math
 from fractions import Fraction
@@ -11,16 +9,7 @@ import numpy as np
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ..wei_2018._instances import W19
-from ._cube import (
-    LABELS,
-    SIGNALS,
-    CubeKernel,
-    Span,
-    arc_parts,
-    draw_distinct,
-    draw_fresh,
-    fourier,
-)
+from ._cube import LABELS, SIGNALS, CubeKernel, Span, arc_parts, draw_distinct, draw_fresh, fourier
 
 _KERNELS = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0))
 """(A, B): both layers, the output layer alone, the hidden layer alone."""
@@ -95,8 +84,7 @@ def second_differences(trial: Trial, *, lower: float = 1.0, upper: float = 1.0) 
     most = upper * (A * (1 - c * c) ** -0.5 + B * (2 - c * c) * (1 - c * c) ** -1.5) / (A + B)
     inside = found[np.abs(t) + 1 <= c * (d - 1)]
     return Finding.of(
-        [*(least - found), *(inside - most)],
-        f"d = {d}, A = {A:.2f}, B = {B:.2f}, c_0 = {c:.2f}",
+        [*(least - found), *(inside - most)], f"d = {d}, A = {A:.2f}, B = {B:.2f}, c_0 = {c:.2f}"
     )
 
 
@@ -268,11 +256,7 @@ def monomial_tail(trial: Trial, *, growth: float = 1.0) -> Finding:
     ascent=8,
 )
 def no_kernel_predictor(
-    trial: Trial,
-    *,
-    floor: float = 0.002,
-    samples: float = 1.0,
-    share: float = 1.0,
+    trial: Trial, *, floor: float = 0.002, samples: float = 1.0, share: float = 1.0
 ) -> Finding:
     d = (20, 30, 40, 24, 60)[trial.number % 5]
     n = round(samples * d * d / (8 if trial.number % 2 == 0 else 4))

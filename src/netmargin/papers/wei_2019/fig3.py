@@ -124,11 +124,7 @@ FIGURE = Figure(
         image_data=("digits", "mnist", "mnist"),
         images=(200, 1000, 60_000),
         tested_images=(300, 4000, 10_000),
-        image_widths=(
-            [8, 32, 128],
-            [2**k for k in range(4, 10)],
-            [2**k for k in range(6, 16)],
-        ),
+        image_widths=([8, 32, 128], [2**k for k in range(4, 10)], [2**k for k in range(6, 16)]),
     ),
     minutes={"smoke": 0.2, "laptop": 6.0, "paper": 4_000.0},
     runs=runs,
