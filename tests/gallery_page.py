@@ -16,7 +16,8 @@ _HEAD = (
     "# Gallery\n\nFigures and tables of the five papers, each by one command. This page is written"
     " by `python -m tests.gallery_page`; numbers and PDFs are in the folder of each run. F_1 stands"
     " for two-layer nets with both layers trained, F_2 for the output layer over fixed random"
-    " directions, gamma_1 and gamma_2 for the best margins of either.\n\n"
+    " directions, gamma_1 and gamma_2 for the best margins of either. Bars reach two standard errors"
+    " of a mean over runs to both sides; +- after a difference is one.\n\n"
 )
 
 

@@ -450,6 +450,17 @@ def test_a_watch_prints_held_out_samples_and_the_epoch_to_go_back_to():
     assert "Normalized margins are shown once all are right." in said
     assert "smallest margin (measured)" in said
     assert " -3.5 " in said
+    assert "More steps" not in said
+    for stuck in (
+        nm.History([*history.rows[:-1], history.rows[-1] | {"q_min": -0.0}]),
+        nm.History(history.rows, status=nm.Status.STALLED),
+    ):
+        said = " ".join(stuck.summary().split())
+        assert "More steps will not help: look for equal inputs with different labels" in said
+        assert "-0 " not in said
+        assert "worst by -" not in said
+    tiny = nm.History([*history.rows[:-1], history.rows[-1] | {"q_min": -1.5e-46}])
+    assert "worst by 1.5e-46 in" in " ".join(tiny.summary().split())
     assert "q_min=-1.5" in repr(history)
     assert "normalized_margin" not in repr(history)
     history.rows[-1]["normalized_margin"] = None  # as of nets that have none

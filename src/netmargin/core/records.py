@@ -66,7 +66,8 @@ class Table:
                 line = "  " + "  ".join(text.ljust(width) for text, width in texts).rstrip()
                 # A line of columns may be longer, as it cannot be broken.
                 lines += [line] if self.heads else _wrap(line, 4 + widths[0])
-        return "\n".join(lines + [line for note in self.notes for line in _wrap(note, 2)])
+        lines += [line for note in self.notes for line in _wrap(note, 2)]
+        return "\n".join(lines).replace("−", "-")  # text has no minus of its own
 
     def html(self) -> str:
         """Write the table as HTML without explanations, every text escaped."""
@@ -142,7 +143,7 @@ def number(value: float | None, rounding: str = ROUND_HALF_EVEN) -> str:
         return "–"
     if value and math.isfinite(value):
         value = float(Context(prec=4, rounding=rounding).create_decimal_from_float(value))
-    return f"{value:.4g}".replace("-", "−")
+    return f"{value + 0.0:.4g}".replace("-", "−")  # -0 is 0
 
 
 # No colour of text and no ground but the notebook's own, except for white on teal: 6.4 to 1.
@@ -176,9 +177,9 @@ def _write(cell: Cell) -> str:
 
 
 def _plain(cell: Cell) -> str:
-    """A cell as text, which has no minus of its own."""
+    """A cell as text."""
     text, label = (cell, "") if isinstance(cell, str) else (cell[0], f" ({cell[1].lower()})")
-    return "none" if text == "–" else text.replace("−", "-") + label
+    return "none" if text == "–" else text + label
 
 
 def _wrap(text: str, indent: int = 2) -> list[str]:

@@ -144,7 +144,7 @@ def _explain_not_separated(report: MarginReport) -> str:
     wrong = torch.nonzero(report.q <= 0)[:, 0]
     return (
         f"{len(wrong)} of {report.n} samples have a margin that is not positive "
-        f"(first: sample {wrong[0].item()}, margin {report.q[wrong[0]].item():.3g})"
+        f"(first: sample {wrong[0].item()}, margin {report.q[wrong[0]].item() + 0.0:.3g})"
     )
 
 

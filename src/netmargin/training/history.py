@@ -93,6 +93,11 @@ class History(Record):
             return ""
         has_norm = last.get("normalized_margin") is not None
         later = " Normalized margins are shown once all are right." * has_norm
+        if self.status is Status.STALLED or last["q_min"] == 0:  # no unit is active, as a rule
+            later += (
+                " More steps will not help: look for equal inputs with different labels, and take"
+                " another start or more units."
+            )
         return (
             f"{1 - last['accuracy']:.2%} of the samples are wrong at the end, the worst by"
             f" {number(-last['q_min'])} in the net's scores.{later}"
