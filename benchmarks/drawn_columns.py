@@ -21,7 +21,7 @@ from netmargin.core.cone_program import minimize
 from netmargin.nets.threads import one_thread_of_blas
 from netmargin.result import Bracket
 from netmargin.solvers import f1_logistic, f1_max_margin, f1_soft_margin, min_norm_interpolation
-from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
+from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, Activation, squared
 from netmargin.solvers.neurons.constraints import keep_constraints
 from netmargin.solvers.neurons.labels import Labels, Rivals, Signs
 from netmargin.solvers.neurons.losses import (
@@ -45,13 +45,13 @@ TARGETS, CONSTRAINTS = ("squared", "equality"), ("hard", "equality")
 LOSSES = ("hinge", "squared hinge", "hard", "logistic", *TARGETS)
 ACTIVATIONS = {
     "ReLU": RELU,
-    "leaky .1": leaky(0.1),
-    "leaky .5": leaky(0.5),
-    "leaky -.4": leaky(-0.4),
+    "leaky .1": Activation(0.1),
+    "leaky .5": Activation(0.5),
+    "leaky -.4": Activation(-0.4),
     "|.|": ABSOLUTE,
     "linear": LINEAR,
     "ReLU^2": squared(RELU),
-    "leaky .1^2": squared(leaky(0.1)),
+    "leaky .1^2": squared(Activation(0.1)),
     "|.|^2": squared(ABSOLUTE),
 }
 PROBLEMS = list(itertools.product(("one", "several"), ACTIVATIONS, LOSSES))

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from netmargin.solvers.neurons import losses
-from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
+from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, Activation, squared
 from netmargin.solvers.neurons.labels import Rivals, Signs, Values
 
-BASE = {"relu": RELU, "leaky": leaky(0.1), "steep": leaky(-3.0), "abs": ABSOLUTE, "linear": LINEAR}
+BASE = {
+    "relu": RELU,
+    "leaky": Activation(0.1),
+    "steep": Activation(-3.0),
+    "abs": ABSOLUTE,
+    "linear": LINEAR,
+}
 ACTIVATIONS = BASE | {f"{name} squared": squared(phi) for name, phi in BASE.items()}
 N, K = 7, 3
 

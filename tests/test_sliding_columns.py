@@ -10,19 +10,19 @@ import pytest
 
 from netmargin.result import Status
 from netmargin.solvers.neurons import losses
-from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
+from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, Activation, squared
 from netmargin.solvers.neurons.labels import Rivals, Signs
 from netmargin.solvers.neurons.search import QUICK, THOROUGH
 from netmargin.solvers.neurons.sliding import slide_columns
 
 ACTIVATIONS = {
     "relu": RELU,
-    "leaky .1": leaky(0.1),
-    "leaky .5": leaky(0.5),
+    "leaky .1": Activation(0.1),
+    "leaky .5": Activation(0.5),
     "abs": ABSOLUTE,
     "linear": LINEAR,
     "squared relu": squared(RELU),
-    "squared leaky": squared(leaky(0.1)),
+    "squared leaky": squared(Activation(0.1)),
     "square": squared(ABSOLUTE),
 }
 ANGLES = np.linspace(0, 2 * np.pi, 40_001)

@@ -14,7 +14,7 @@ from test_sliding_columns import PLANE, draw, make_loss
 from netmargin.core.cone_program import minimize
 from netmargin.result import Status
 from netmargin.solvers.neurons import constraints, exact_weights, losses, samples, search, sliding
-from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, leaky, squared
+from netmargin.solvers.neurons.activations import ABSOLUTE, LINEAR, RELU, Activation, squared
 from netmargin.solvers.neurons.constraints import keep_constraints
 from netmargin.solvers.neurons.exact_weights import Cap, LinearWeights, weigh_exactly
 from netmargin.solvers.neurons.labels import Rivals, Signs
@@ -107,7 +107,7 @@ def test_cone_programs_over_all_patterns(D, slope):
     for seed in range(3):
         Z, y = draw(7 + seed, D, seed)
         least = solve_cone_program(Z, y, slope, "squared hinge", 2.0)
-        loss, phi = make_loss("squared hinge", y, 2.0), leaky(slope)
+        loss, phi = make_loss("squared hinge", y, 2.0), Activation(slope)
         net = sliding.slide_columns(Z, loss, activation=phi, tol=1e-4)
         judge(net, Z, loss, phi, least)
         assert net.status is Status.LOCALLY_OPTIMAL
@@ -125,7 +125,7 @@ def test_corners_and_constraints_never_contradict_cone_programs(loss_name, slope
         Z, y = draw(6 + seed, D, seed)
         values = y * np.arange(1, len(y) + 1)[:, None] if loss_name == "equality" else y
         least = solve_cone_program(Z, values, slope, loss_name, 2.0)
-        loss, phi = make_loss(loss_name, y, 2.0), leaky(slope)
+        loss, phi = make_loss(loss_name, y, 2.0), Activation(slope)
         judge(sliding.slide_columns(Z, loss, activation=phi), Z, loss, phi, least)
 
 
@@ -137,7 +137,7 @@ def test_thirty_sets_end_within_a_millionth_of_cone_programs(loss_name, slope):
         Z, y = draw(5 + seed % 5, 2 + seed % 2, seed)
         values = y * np.arange(1, len(y) + 1)[:, None] if loss_name == "equality" else y
         least = solve_cone_program(Z, values, slope, loss_name, 2.0)
-        loss, phi = make_loss(loss_name, y, 2.0), leaky(slope)
+        loss, phi = make_loss(loss_name, y, 2.0), Activation(slope)
         net = sliding.slide_columns(Z, loss, activation=phi, tol=1e-6)
         judge(net, Z, loss, phi, least)
         assert net.objective == pytest.approx(least, rel=1e-6)
@@ -158,8 +158,8 @@ def test_more_neurons_interpolate_where_those_with_weight_are_too_few(monkeypatc
     for seed in range(2):
         Z, y = draw(8, 3, seed)
         loss = make_loss("equality", y)
-        net = sliding.slide_columns(Z, loss, activation=leaky(0.1))
-        assert leaky(0.1).feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target)
+        net = sliding.slide_columns(Z, loss, activation=Activation(0.1))
+        assert Activation(0.1).feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target)
         assert net.objective == pytest.approx(np.abs(net.A).sum())
 
 
@@ -172,7 +172,7 @@ def test_values_that_given_neurons_miss_by_little_are_taken():
     assert objective == pytest.approx(np.abs(A).sum())
 
 
-@pytest.mark.parametrize("phi", [RELU, leaky(-0.4), squared(RELU)])
+@pytest.mark.parametrize("phi", [RELU, Activation(-0.4), squared(RELU)])
 def test_values_of_few_neurons_at_many_samples_are_taken(phi):
     """A net of three neurons has these values; without moving neurons to them, nets are dear."""
     random = np.random.default_rng(0)
@@ -200,7 +200,7 @@ def test_neurons_that_cannot_be_moved_to_values_stay_and_others_join():
     assert objective == pytest.approx(np.abs(A).sum())
 
 
-@pytest.mark.parametrize("phi", [RELU, leaky(0.3), squared(RELU)])
+@pytest.mark.parametrize("phi", [RELU, Activation(0.3), squared(RELU)])
 def test_margins_that_noise_lowers_are_raised_for_less_than_scaling_costs(phi):
     """To scale all outputs costs 1.2 to 9 times the norm."""
     for seed in range(4):
@@ -365,7 +365,7 @@ def test_a_bound_above_the_objective_is_forgotten():
 def test_settling_alone_ends_in_the_best_neuron(slope, D):
     """From starts that are near it and a part in 1,000 lower, nine times in ten to six digits."""
     look = replace(search.QUICK, starts=0, near=0, first_steps=0, kept=1, steps=0)
-    phi, random = leaky(slope), np.random.default_rng(0)
+    phi, random = Activation(slope), np.random.default_rng(0)
     before, after = [], []
     for seed in range(20):
         Z, _ = draw(8, D, seed)
@@ -408,7 +408,7 @@ def test_a_look_starts_where_most_kinks_meet():
 
 
 @pytest.mark.parametrize("K", [1, 3])
-@pytest.mark.parametrize("phi", [RELU, leaky(0.1), ABSOLUTE, squared(leaky(0.5))])
+@pytest.mark.parametrize("phi", [RELU, Activation(0.1), ABSOLUTE, squared(Activation(0.5))])
 def test_what_slides_is_the_objective_and_its_gradient(phi, K, monkeypatch):
     monkeypatch.setattr(samples, "_ENTRIES_AT_ONCE", 8)  # all sums in parts of two samples
     random = np.random.default_rng(K)
@@ -577,14 +577,14 @@ def find_best_square(Z, c, slope: float) -> tuple[np.ndarray, float]:
             around = [low + (np.arctan2(*(s * v[::-1])) - low) % (2 * np.pi) for s in (1, -1)]
             angles += [angle for angle in around if angle <= high]
     W = np.column_stack([np.cos(angles), np.sin(angles)])
-    values = np.abs(squared(leaky(slope)).feature(W @ Z.T) @ c)
+    values = np.abs(squared(Activation(slope)).feature(W @ Z.T) @ c)
     return W[values.argmax()], float(values.max())
 
 
 @pytest.mark.parametrize("slope", [*SLOPES, -0.4])
 def test_squared_activations_by_all_directions_of_the_plane(slope):
     """A program over directions, refined by the best of all until its own bound meets it."""
-    phi, directions = squared(leaky(slope)), PLANE[:-1:1000]
+    phi, directions = squared(Activation(slope)), PLANE[:-1:1000]
     for seed in range(3):
         (Z, y), W = draw(7 + 2 * seed, 2, seed), directions
         loss = make_loss("squared hinge", y, 2.0)
@@ -648,7 +648,7 @@ def test_fresh_looks_move_the_gap_by_two_hundredths_at_most():
 @pytest.mark.parametrize("power", [1, 2])
 def test_no_net_of_2000_fixed_neurons_is_better(power, slope):
     random = np.random.default_rng(int(10 * slope) + 20 + power)
-    phi = squared(leaky(slope)) if power == 2 else leaky(slope)
+    phi = squared(Activation(slope)) if power == 2 else Activation(slope)
     for n, d in random.integers([20, 2], [80, 8], size=(2, 2)):
         Z, y = draw(n, d, int(n))
         W = random.normal(size=(2000, d))

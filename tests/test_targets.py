@@ -13,7 +13,7 @@ from netmargin.solvers.columns.falling_targets import FallingTargets
 from netmargin.solvers.columns.neuron_search import NeuronSearch
 from netmargin.solvers.columns.options import Options
 from netmargin.solvers.columns.sparse_weights import SparseWeights
-from netmargin.solvers.neurons.activations import RELU, leaky
+from netmargin.solvers.neurons.activations import RELU, Activation
 from netmargin.solvers.neurons.samples import respond
 from netmargin.solvers.neurons.search import search_neurons
 from netmargin.solvers.pricing import target_tree
@@ -325,7 +325,7 @@ def test_targets_of_terms_that_cancel_count_the_rounding_of_their_linear_part():
     assert exact > 4e-16
     assert centre @ (Z[:, 0] * [1, -1]) == 0
     signs, offered = np.array([1.0, -1.0]), []
-    options = dataclasses.replace(FOREVER, activation=leaky(1 - 1e-6))
+    options = dataclasses.replace(FOREVER, activation=Activation(1 - 1e-6))
     targets = FallingTargets(Z, signs, np.ones(2), options, sparse=False)
     targets.begin(centre, 1e-17, np.eye(2))
     targets.improve(

@@ -59,11 +59,6 @@ ABSOLUTE = Activation(slope=-1.0)
 LINEAR = Activation(slope=1.0)
 
 
-def leaky(slope: float) -> Activation:
-    """The leaky ReLU of this slope below 0."""
-    return Activation(slope=slope)
-
-
 def squared(activation: Activation) -> Activation:
     """The square of an activation of power 1."""
     return Activation(slope=activation.slope, power=2)

@@ -9,9 +9,8 @@ split in each round, side by side in threads, whose number does not change what 
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -91,7 +90,8 @@ class TargetTree:
     def grow(self, deadline: float, most_nodes: float = np.inf) -> Outcome:
         """Go on until the outcome, to the deadline (time.monotonic), or for about so many nodes."""
         last = self.nodes + most_nodes
-        with fitting_threads(0.0), _open_threads(self._threads) as apply:
+        with fitting_threads(0.0), ThreadPoolExecutor(self._threads) as pool:
+            apply = pool.map if self._threads > 1 else map
             for side in self._sides:
                 while side.stack and side.best <= side.target:
                     if time.monotonic() > deadline or self.nodes > last:
@@ -103,16 +103,6 @@ class TargetTree:
         stuck = max((side.stuck for side in self._sides), default=-np.inf)
         self.upper_bound = max(self.upper_bound, self._unit * stuck + self._left_out)
         return Outcome.PROVED
-
-
-@contextmanager
-def _open_threads(count: int) -> Iterator[Callable[..., Any]]:
-    """Yield a function like `map` that uses so many threads."""
-    if count == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(count) as pool:
-        yield pool.map
 
 
 @dataclass(frozen=True)
