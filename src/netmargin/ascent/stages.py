@@ -15,7 +15,7 @@ from ..homogeneity import Homogeneity, Kind
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
 from ..nets.net_on_samples import NetOnSamples
-from ..training.progress import show_row
+from ..training.history import show_row
 from .smoothed_margin import SmoothedMargin
 
 _ACTIVE_SET_ROUNDS = 4

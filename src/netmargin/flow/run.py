@@ -15,8 +15,7 @@ from ..nets.data import Data
 from ..nets.model import require_differentiable
 from ..nets.net_on_samples import NetOnSamples
 from ..result import Status
-from ..training.history import History
-from ..training.progress import describe_row
+from ..training.history import History, describe_row
 from ..training.stopping import StoppingRule, fewest, first_reason, rows_to
 from .field import FlowField, Metric
 

@@ -27,7 +27,7 @@ from .derivation import Derivation
 from .follower import Follower
 from .measurements import Measurements
 from .samples import count_samples, find_inputs, plan_as_it_is
-from .stored_statistics import describe_statistics
+from .sentences import describe_statistics
 from .trace import Trace
 from .validation import confirm_both, observe, settle
 from .vocabulary import Evidence

@@ -10,7 +10,6 @@ from ..core.saved_records import Record
 from ..errors import ArgumentError, NotHomogeneousError
 from ..nets.accepted_models import check_model
 from ..nets.data import Choice, takes_data
-from .blockers import group_blockers
 from .degree import Degree, Epsilon
 from .measurements import check_claim
 from .scaling_check import ScalingCheck
@@ -19,6 +18,7 @@ from .sentences import (
     describe_fixed_statistics,
     describe_ignored,
     describe_quasi,
+    group_blockers,
     list_neglected,
 )
 from .vocabulary import STORED_STATISTICS, Blocker, Evidence, Kind

@@ -1,12 +1,19 @@
 """The sentences of an answer that name parameters and layers, of which there may be dozens."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+
+from torch import nn
+
+from .vocabulary import Blocker
 
 Exponent = int | Fraction  # whole numbers are ints, so that they print as such
 
 _SHOWN = 3
 """Things of one kind that are named one by one: a transformer has dozens of equal ones."""
+_NAMED = 2
+"""Layers that a sentence in brackets names: a ResNet has dozens of them."""
 
 
 def tidy(exponent: Fraction | int) -> Exponent:
@@ -57,3 +64,61 @@ def describe_quasi(exponents: dict[str, Exponent]) -> str:
         more = f" and {len(names) - _SHOWN} more" * (len(names) > _SHOWN)
         parts.append(f"{power} ({', '.join(names[:_SHOWN])}{more})")
     return f"quasi-homogeneous: c to the powers {', '.join(parts)} multiplies the outputs by c"
+
+
+def group_blockers(blockers: Iterable[Blocker]) -> list[str]:
+    """One text for each kind of blocker, with the number of modules and the names of some."""
+    kinds: dict[str, list[Blocker]] = {}
+    for blocker in blockers:
+        # The name of a parameter is all that differs within a kind.
+        kinds.setdefault(re.sub(r"\bbias '[^']*'", "its bias", blocker.reason), []).append(blocker)
+    texts = []
+    for reason, alike in kinds.items():
+        # A module may have several parameters of one kind.
+        modules = list(dict.fromkeys(blocker.module or "the model itself" for blocker in alike))
+        where = ", ".join(modules)
+        if len(modules) > _SHOWN:
+            where = ", ".join([*modules[: _SHOWN - 1], "...", modules[-1]])
+        if len(modules) > 1:
+            where = f"{len(modules)} modules ({where})"
+        instead = " or ".join(dict.fromkeys(blocker.replacement for blocker in alike))
+        # Of a single one the name of its parameter can be told.
+        told = alike[0].reason if len(alike) == 1 else reason
+        texts.append(f"{where}: {told}. Instead: {instead}")
+    return texts
+
+
+def describe_statistics(model: nn.Module, buffers: Iterable[str]) -> tuple[str, ...]:
+    """Say that these stored statistics follow the parameters, and which were never estimated."""
+    followed = list(dict.fromkeys(name.rpartition(".")[0] for name in buffers))
+    fresh = [
+        name for name, module in model.named_modules() if not module.training and _is_fresh(module)
+    ]
+    notes = []
+    if followed:
+        notes.append(
+            f"the stored statistics of {_name(followed)} follow the parameters, as if they were"
+            " estimated again: a mean scales like its signal, a variance like the square"
+            ' (statistics="fixed" holds them)'
+        )
+    if fresh:
+        notes.append(
+            f"the stored statistics of {_name(fresh)} were never estimated (mean 0, variance 1):"
+            " run the net in training mode on the data before it is measured"
+        )
+    return tuple(notes)
+
+
+def _is_fresh(module: nn.Module) -> bool:
+    """Whether a module stores statistics, and those are still what it was made with."""
+    mean, variance = (getattr(module, f"running_{name}", None) for name in ("mean", "var"))
+    if mean is None or variance is None or getattr(module, "num_batches_tracked", None):
+        return False
+    return not mean.any() and bool((variance == 1).all())
+
+
+def _name(layers: list[str]) -> str:
+    """Count layers, and name the first."""
+    named = ", ".join(repr(layer) for layer in layers[:_NAMED]) + ", ..." * (len(layers) > _NAMED)
+    count = "a normalization layer" if len(layers) == 1 else f"{len(layers)} normalization layers"
+    return f"{count} ({named})"

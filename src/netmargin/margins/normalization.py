@@ -8,7 +8,7 @@ from torch import nn
 
 from ..errors import ModelError, NotHomogeneousError
 from ..homogeneity import Homogeneity
-from ..homogeneity.blockers import group_blockers
+from ..homogeneity.sentences import group_blockers
 from ..nets.counted_weights import effective_weights
 from ..nets.whole_tensors import euclidean_norm
 from .quasi import log_quasi_norm

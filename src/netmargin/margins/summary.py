@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from ..core.records import Cell, Certainty, Row, number
-from ..homogeneity.blockers import group_blockers
+from ..homogeneity.sentences import group_blockers
 from ..nets.labels import ClassNames
 from .mistakes import doubt_data, find_mistake, rank_classes
 from .quantiles import quantile_names

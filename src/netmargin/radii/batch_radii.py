@@ -13,14 +13,7 @@ from ..nets.shared import is_own_batch, join_shares, processes_sharing, writes_f
 from ..result import Status
 from .attacks import Found
 from .boundary import compute_margin, one_each
-from .certified import (
-    BRANCHES,
-    LIPSCHITZ,
-    MISCLASSIFIED,
-    NOTHING,
-    RELAXATION,
-    certified_radii,
-)
+from .certified import BRANCHES, LIPSCHITZ, MISCLASSIFIED, NOTHING, RELAXATION, certified_radii
 from .chain_radii import ChainRadii
 from .flips import are_misclassified
 from .methods import Methods, require_same

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.files import explain_unreadable
+from ..core.progress import Progress
 from ..core.records import Cell, Certainty, Table, number, short_repr
 from ..core.saved_records import Record
 from ..result import Status
@@ -167,6 +168,24 @@ def describe_heldout(rows: list[dict[str, Any]]) -> str:
     )
     better = most["heldout_accuracy"] > last["heldout_accuracy"] and most is not seen[0]
     return f"{said}: a checkpoint from there may serve better." if better else f"{said}."
+
+
+def show_row(
+    display: Progress, row: dict[str, Any], epochs_left: float | None, trying: int = 0
+) -> None:
+    """Show the last accepted epoch, and how many tries the next one has taken."""
+    line = describe_row(row)
+    display.draw(row["epoch"], epochs_left, line, f"  try {trying}" if trying > 1 else "")
+
+
+def describe_row(row: dict[str, Any]) -> str:
+    """One line about a row."""
+    margin = row["normalized_margin"] if row["accuracy"] == 1 else None
+    shown = f"  margin {margin:.4g}" if margin is not None else f"  q_min {row['q_min']:.4g}"
+    return (
+        f"epoch {row['epoch']}  log10-loss {row['log10_mean_loss']:.3f}  correct"
+        f" {100 * row['accuracy']:.2f}%{shown}"
+    )
 
 
 def json_line(row: dict[str, Any]) -> str:

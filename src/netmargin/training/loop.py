@@ -27,9 +27,8 @@ from ..nets.model import with_gradients
 from ..nets.shared import processes_sharing
 from ..nets.threads import fitting_threads, work_of
 from ..result import Status
-from .history import History
+from .history import History, describe_row, show_row
 from .learning_rate import LearningRate, as_learning_rate
-from .progress import describe_row, show_row
 from .run import Run
 from .run_files import RunFiles, describe_loss, describe_settings
 from .stopping import Epochs, StoppingRule, as_stopping_rules, fewest, first_reason

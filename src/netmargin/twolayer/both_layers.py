@@ -17,15 +17,8 @@ from ..errors import ArgumentError
 from ..losses import Loss
 from ..nets.threads import fitting_threads
 from ..result import Status
-from ..training.progress import show_row
-from .options import (
-    Rate,
-    check_resample,
-    count_runs,
-    draw_neurons,
-    one_per_run,
-    step_sizes,
-)
+from ..training.history import show_row
+from .options import Rate, check_resample, count_runs, draw_neurons, one_per_run, step_sizes
 from .run import Run
 from .run_group import group_runs
 from .smooth_margin import margin_loss
