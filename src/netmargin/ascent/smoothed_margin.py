@@ -31,6 +31,7 @@ class SmoothedMargin:
         self.constraints = len(scored) * max(scored.outputs - 1, 1)
         parameters = dict(self._twin.named_parameters())
         groups, members = homogeneity.groups, homogeneity.members
+        self.parameters = [parameters[n] for names in members.values() for n in names]
         if by_layers:
             self._groups = [
                 ([parameters[n] for n in members[name]], float(k))
@@ -38,25 +39,19 @@ class SmoothedMargin:
                 if k > 0
             ]
         else:
-            everything = [parameters[n] for names in members.values() for n in names]
-            self._groups = [(everything, float(sum(groups.values())))]
+            self._groups = [(self.parameters, float(sum(groups.values())))]
         self.order = sum(k for _, k in self._groups)
-        self.parameters = [p for names in members.values() for p in (parameters[n] for n in names)]
         # Samples too far from the margin to carry weight are left out.
         self.active = torch.arange(len(self._x), device=self._x.device)
         self.gradient_samples = 0
 
     def log_norm(self) -> Tensor:
         """Natural log of the norm that margins are divided by; differentiable."""
-        squares = [
-            torch.stack([p.square().sum() for p in group]).sum() for group, _ in self._groups
+        logs = [
+            0.5 * k * torch.log(torch.stack([p.square().sum() for p in group]).sum())
+            for group, k in self._groups
         ]
-        return torch.stack(
-            [
-                0.5 * k * torch.log(square)
-                for (_, k), square in zip(self._groups, squares, strict=True)
-            ]
-        ).sum()
+        return torch.stack(logs).sum()
 
     def size(self) -> float:
         """||theta|| over the parameters that the outputs scale with."""
@@ -74,13 +69,9 @@ class SmoothedMargin:
 
     def margins(self) -> Tensor:
         """Normalized margins of all samples, shape (N,)."""
+        chunks = zip(self._x.split(_FORWARD_CHUNK), self._y.split(_FORWARD_CHUNK), strict=True)
         with torch.no_grad():
-            parts = [
-                margins(scores(self._twin, x), y)[0]
-                for x, y in zip(
-                    self._x.split(_FORWARD_CHUNK), self._y.split(_FORWARD_CHUNK), strict=True
-                )
-            ]
+            parts = [margins(scores(self._twin, x), y)[0] for x, y in chunks]
             return torch.cat(parts) / torch.exp(self.log_norm())
 
     def near(self, temperature: float) -> Tensor:
@@ -111,9 +102,8 @@ class SmoothedMargin:
         # They are scaled such that L sum lambda s = ||theta||^2, as at a KKT point.
         with torch.no_grad():
             gaps, own = self._gaps(self._x, self._y)
-            shares = torch.softmax(
-                (-gaps / temperature).masked_fill(own, -math.inf).flatten(), 0
-            ).reshape(gaps.shape)
+            weighed = (-gaps / temperature).masked_fill(own, -math.inf)
+            shares = torch.softmax(weighed.flatten(), 0).reshape(gaps.shape)
             return shares * self.square() / (self.order * (shares * gaps).sum())
 
     def square(self) -> Tensor:
@@ -124,9 +114,8 @@ class SmoothedMargin:
         """||theta||^2 / 2 + sum ((lambda + penalty (1 - s))_+^2 - lambda^2) / (2 penalty)."""
         forces = self.forces(multipliers, penalty)
         self.gradient_samples += len(self._x)
-        return 0.5 * self.square() + (forces.square().sum() - multipliers.square().sum()) / (
-            2 * penalty
-        )
+        change = forces.square().sum() - multipliers.square().sum()
+        return 0.5 * self.square() + change / (2 * penalty)
 
     def forces(self, multipliers: Tensor, penalty: float) -> Tensor:
         """(lambda + penalty (1 - s))_+, the multipliers after a step of the method, (N, C)."""

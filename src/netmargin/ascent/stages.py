@@ -102,11 +102,8 @@ class Ascent:
         multipliers = smoothed.softmax_multipliers(temperature)
         penalty = _INITIAL_PENALTY * multipliers.max().item()
         for step in range(steps):
-            minimize(
-                smoothed.parameters,
-                partial(smoothed.augmented_lagrangian, multipliers, penalty),
-                iterations,
-            )
+            lagrangian = partial(smoothed.augmented_lagrangian, multipliers, penalty)
+            minimize(smoothed.parameters, lagrangian, iterations)
             with torch.no_grad():
                 multipliers = smoothed.forces(multipliers, penalty)
             penalty *= _PENALTY_GROWTH

@@ -123,18 +123,13 @@ def margin_bound(
             " bound takes a `margin`, give a positive one, below which samples count as errors."
         )
     gamma, n = gamma or float(q.min()), len(q)
-    return Bound(
-        {
-            "training margins below gamma (ramp loss)": float(
-                np.clip(1 - q / gamma, 0.0, 1.0).mean()
-            ),
-            "complexity, 4 Rad / gamma": 4 * rademacher / gamma,
-            "all margins at once": math.sqrt(math.log(math.log2(4 * largest / gamma)) / n),
-            "confidence": confidence_term(n, delta),
-        },
-        1 - delta,
-        (INDEPENDENT_SAMPLES, *assumptions),
-    )
+    terms = {
+        "training margins below gamma (ramp loss)": float(np.clip(1 - q / gamma, 0, 1).mean()),
+        "complexity, 4 Rad / gamma": 4 * rademacher / gamma,
+        "all margins at once": math.sqrt(math.log(math.log2(4 * largest / gamma)) / n),
+        "confidence": confidence_term(n, delta),
+    }
+    return Bound(terms, 1 - delta, (INDEPENDENT_SAMPLES, *assumptions))
 
 
 def finite_array(values: Any, name: str) -> np.ndarray:

@@ -129,12 +129,9 @@ def interclass_distance(
         status = Status.INTERRUPTED
     except TimeoutError:
         status = Status.TIME_LIMIT
-    return InterclassDistance(
-        data.size * math.sqrt(search.value),
-        data.size * math.sqrt(max(search.upper, search.value)),
-        search.best,
-        status,
-    )
+    found = data.size * math.sqrt(search.value)
+    upper = data.size * math.sqrt(max(search.upper, search.value))
+    return InterclassDistance(found, upper, search.best, status)
 
 
 def interclass_bound(

@@ -69,12 +69,9 @@ class ViewSearch:
             for temperature in _TEMPERATURES[hottest:]:
                 for _ in range(_LARGEST_ROUNDS):
                     self._check_time()
+                    near = torch.from_numpy(self._differences[active])
                     basis, p = _ascend_smoothed_distance(
-                        torch.from_numpy(self._differences[active]),
-                        basis,
-                        temperature,
-                        iterations,
-                        self._check_time,
+                        near, basis, temperature, iterations, self._check_time
                     )
                     Q = np.linalg.qr(basis.numpy())[0]
                     self._bound(self._differences[active], p)

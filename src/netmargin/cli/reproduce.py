@@ -16,22 +16,14 @@ HELP = "Figures and tables of the papers: compute, draw, write the numbers, and 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: which figures, how large, and where to."""
-    parser.add_argument(
-        "ids",
-        nargs="*",
-        metavar="ID",
-        help="figures, such as chizat-bach/fig2d, papers, such as chizat-bach, or all",
-    )
+    ids = "figures, such as chizat-bach/fig2d, papers, such as chizat-bach, or all"
+    parser.add_argument("ids", nargs="*", metavar="ID", help=ids)
     add_workers(parser)
     scales = ("smoke", "laptop", "wide", "deep", "paper")
+    times = "seconds, minutes, for some figures hours in two ways, or the paper's own settings"
     add_options(
         parser,
-        (
-            "--scale",
-            scales,
-            "seconds, minutes, for some figures hours in two ways, or the paper's own settings",
-            "smoke",
-        ),
+        ("--scale", scales, times, "smoke"),
         ("--list", bool, "ids, titles, minutes per scale, and the last run"),
         ("--check", bool, "fail if a finding is not reproduced"),
         ("--out", folder, "folder of all results", Path("runs/reproduce")),

@@ -40,10 +40,8 @@ def run(options: argparse.Namespace) -> int:
     from ..papers.ledger.verification import find_claims, select_claims, verify
 
     if options.list:
-        listed = [
-            {"id": claim.id, "statement": claim.statement, "source": claim.source}
-            for claim in find_claims(options.ids)
-        ]
+        claims = find_claims(options.ids)
+        listed = [{"id": c.id, "statement": c.statement, "source": c.source} for c in claims]
         lines = [f"{told['id']:36} {told['statement']}. {told['source']}." for told in listed]
         print(as_json(listed) if options.json else "\n".join(lines))
         return 0

@@ -151,10 +151,8 @@ class Follower(EagerMode):
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
         """Give `target`, which was written in place, a new degree."""
         # Of a part that is overwritten the rest keeps its degree, so that both must agree.
-        whole = (
-            target.is_sparse
-            or target.numel() * target.element_size() == target.untyped_storage().nbytes()
-        )
+        size = target.numel() * target.element_size()
+        whole = target.is_sparse or size == target.untyped_storage().nbytes()
         old = self.trace.degrees.get(self.trace.storage(target), CONSTANT)
         if not whole and old != degree and target.is_floating_point():
             degree = self.trace.same(

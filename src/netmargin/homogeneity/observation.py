@@ -51,11 +51,8 @@ def observe_exponents(
             here[index] = (_generic(leaves[index], index) if generic else here[index]) * factor
         new_args, new_kwargs = tree_unflatten(here, structure)
         seed_torch(0)  # the same draws at every factor
-        return [
-            leaf
-            for leaf in tree_flatten(func(*new_args, **new_kwargs))[0]
-            if isinstance(leaf, Tensor)
-        ]
+        found = tree_flatten(func(*new_args, **new_kwargs))[0]
+        return [leaf for leaf in found if isinstance(leaf, Tensor)]
 
     # Any operation may come here, with arguments that it takes in one dtype only.
     refused = suppress(RuntimeError, TypeError, ValueError, NotImplementedError)

@@ -133,11 +133,9 @@ def _quotient(
     trace: Trace, a: Any, b: Any, *_: Any, rounding_mode: Any = None, **__: Any
 ) -> AnyDegree:
     quotient = add_degrees(trace.degree(a), scale_degree(trace.degree(b), -1))
-    return (
-        quotient
-        if rounding_mode is None
-        else trace.invariant(quotient, "rounds a quotient", "divide without rounding")
-    )
+    if rounding_mode is None:
+        return quotient
+    return trace.invariant(quotient, "rounds a quotient", "divide without rounding")
 
 
 _POWERS = {"reciprocal": -1, "square": 2, "var": 2, "sqrt": 0.5, "rsqrt": -0.5}

@@ -195,14 +195,9 @@ class ConstraintSearch:
         gram = (gram + gram.T) / 2  # exact symmetry, which rounding broke
         p = torch.from_numpy(multipliers(gram, self._problem.order * values))
         p = p.to(chosen.samples.device)
+        found = chosen, gradients, gram, values, p
         # In one assignment, so that Ctrl-C finds all of them old or all of them new.
-        self.chosen, self._gradients, self.gram, self.values, self.multipliers = (
-            chosen,
-            gradients,
-            gram,
-            values,
-            p,
-        )
+        self.chosen, self._gradients, self.gram, self.values, self.multipliers = found
 
     def _prefer_near(self) -> None:
         """Use constraints near the margin only, where that gives the same epsilon."""
@@ -213,10 +208,8 @@ class ConstraintSearch:
             if len(near) and self.values[p > 0].max() > 1 + window:
                 gram = self.gram[np.ix_(near, near)]
                 few = multipliers(gram, linear[near])
-                if (
-                    0.5 * few @ (gram @ few) - linear[near] @ few
-                    <= value + _OBJECTIVE_TIE * self._problem.norm**2
-                ):
+                here = 0.5 * few @ (gram @ few) - linear[near] @ few
+                if here <= value + _OBJECTIVE_TIE * self._problem.norm**2:
                     p = np.zeros(len(p))
                     p[near] = few
                     self.multipliers = torch.from_numpy(p).to(self.multipliers.device)

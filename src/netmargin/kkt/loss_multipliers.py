@@ -49,10 +49,8 @@ def measure_loss_multipliers(problem: Problem) -> LossMultipliers:
         weights = torch.exp(loss.log_slope(q) - log_loss)[:, None]
         if s.shape[1] > 1:
             weights = weights * torch.exp(q[:, None] - s)
-        heaviest = max(
-            heaviest,
-            (weights * (gaps - 1)).where(torch.isfinite(gaps), 0.0).max().item(),
-        )
+        terms = (weights * (gaps - 1)).where(torch.isfinite(gaps), 0.0)
+        heaviest = max(heaviest, terms.max().item())
         return weights
 
     gradient = problem.constraints.loss_gradient(weigh)

@@ -67,11 +67,8 @@ def _solve_cone_program(G: np.ndarray, c: np.ndarray, upper: np.ndarray) -> np.n
     A = sparse.vstack([-sparse.eye(n), sparse.eye(n, format="csr")[bounded]])
     b = np.append(np.zeros(n), upper[bounded])
     p, _ = minimize(-c, A, b, [clarabel.NonnegativeConeT(len(b))], quadratic=G, tol=1e-10)
-    return np.where(
-        p > _BOUND_TOLERANCE * p.max(initial=0.0),
-        np.where(p > upper * (1 - _BOUND_TOLERANCE), upper, p),
-        0.0,
-    )
+    raised = np.where(p > upper * (1 - _BOUND_TOLERANCE), upper, p)
+    return np.where(p > _BOUND_TOLERANCE * p.max(initial=0.0), raised, 0.0)
 
 
 def _improve(G: np.ndarray, c: np.ndarray, upper: np.ndarray, p: np.ndarray) -> np.ndarray:

@@ -62,11 +62,8 @@ class Problem:
         self.constraints, self.report = Constraints(scored, names, batch_size), report
         members, groups = homogeneity.members, homogeneity.groups
         point = self.constraints.point
-        counted = (
-            set(point)
-            if norm == "global"
-            else {n for name, k in groups.items() if k > 0 for n in members[name]}
-        )
+        growing = {n for name, k in groups.items() if k > 0 for n in members[name]}
+        counted = set(point) if norm == "global" else growing
         # Parameters that the norm leaves out are not scaled: those with exponent 0 or below, except
         # that the global norm is of all parameters.
         self.order = float(sum(k for k in groups.values() if k > 0 or norm == "global"))

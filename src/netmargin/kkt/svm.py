@@ -118,11 +118,5 @@ def tangent_svm(
     # v is proportional to sum dual_k grad s_k.
     length = float(np.sqrt(max(solution.dual @ gram @ solution.dual, 0.0)))
     cosine = float(solution.dual @ slopes) / (problem.norm * length)
-    return TangentSVM(
-        cosine,
-        solution.margin,
-        solution.dual,
-        torch.stack([chosen.samples, chosen.classes], 1).cpu(),
-        solution.gap,
-        solution.status,
-    )
+    pairs = torch.stack([chosen.samples, chosen.classes], 1).cpu()
+    return TangentSVM(cosine, solution.margin, solution.dual, pairs, solution.gap, solution.status)

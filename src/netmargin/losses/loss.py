@@ -70,10 +70,8 @@ class Loss:
                     f" {function!r}"
                 )
         self.f, self.f_prime, self.g = f, f_prime, g
-        self.b_f, self.name = (
-            check_number("b_f", b_f, at_least=0),
-            check_instance("name", name, str, "a text"),
-        )
+        self.b_f = check_number("b_f", b_f, at_least=0)
+        self.name = check_instance("name", name, str, "a text")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

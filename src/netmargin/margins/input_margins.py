@@ -58,12 +58,9 @@ class InputMargins(Record):
 
     def __repr__(self) -> str:
         shown = zip(quantile_names(), self.quantiles(), strict=True)
+        values = " ".join(f"{name}={value:.6g}" for name, value in shown)
         accuracy = (self.q > 0).double().mean().item()
-        return (
-            f"<{type(self).__name__} n={self.n} accuracy={accuracy:.6g} "
-            + " ".join(f"{name}={value:.6g}" for name, value in shown)
-            + ">"
-        )
+        return f"<{type(self).__name__} n={self.n} accuracy={accuracy:.6g} {values}>"
 
     @property
     def n(self) -> int:

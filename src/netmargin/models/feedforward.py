@@ -89,10 +89,8 @@ def mnist_cnn(
 
     Source: Lyu and Li 2019, Appendix J.
     """
-    channels, hidden = (
-        check_numbers("channels", channels, check_count),
-        check_count("hidden", hidden),
-    )
+    channels = check_numbers("channels", channels, check_count)
+    hidden = check_count("hidden", hidden)
     if len(channels) != 2:
         raise ArgumentError(
             f"channels must hold two numbers, one for each convolution; got {channels}"

@@ -115,19 +115,12 @@ class Gradients:
     @classmethod
     def concatenate(cls, parts: list["Gradients"]) -> "Gradients":
         """Return the gradients of all parts, in order."""
-        factors = zip(*(part.factors for part in parts), strict=True)
-        return cls(
-            parts[0].names,
-            torch.cat([part.rows for part in parts]),
-            tuple(
-                replace(
-                    f[0],
-                    outgoing=torch.cat([g.outgoing for g in f]),
-                    incoming=torch.cat([g.incoming for g in f]),
-                )
-                for f in factors
-            ),
-        )
+        factors = []
+        for of_layer in zip(*(part.factors for part in parts), strict=True):
+            outgoing = torch.cat([f.outgoing for f in of_layer])
+            incoming = torch.cat([f.incoming for f in of_layer])
+            factors.append(replace(of_layer[0], outgoing=outgoing, incoming=incoming))
+        return cls(parts[0].names, torch.cat([part.rows for part in parts]), tuple(factors))
 
 
 class SampleGradients:
@@ -153,15 +146,11 @@ class SampleGradients:
         """Return the gradients of weights_k . Phi(x_k) for K samples x and weights (K, C)."""
         parameters = dict(self._twin.named_parameters())
         explicit = {n: parameters[n].detach() for n in self._explicit}
-        fixed = {n: p.detach() for n, p in parameters.items() if n not in explicit} | dict(
-            self._twin.named_buffers()
-        )
-        added = {
-            name: torch.zeros(
-                1, parameters[f"{name}.weight"].shape[0], dtype=torch.float64, device=x.device
-            )
-            for name in self._dense
-        }
+        fixed = {n: p.detach() for n, p in parameters.items() if n not in explicit}
+        fixed |= dict(self._twin.named_buffers())
+        outputs = {name: len(parameters[f"{name}.weight"]) for name in self._dense}
+        kind: Any = {"dtype": torch.float64, "device": x.device}
+        added = {name: torch.zeros(1, size, **kind) for name, size in outputs.items()}
 
         def score(free: dict[str, Any], added: dict[str, Any], x: Any, w: Tensor) -> Any:
             incoming: dict[str, Tensor] = {}

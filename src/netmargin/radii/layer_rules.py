@@ -260,9 +260,8 @@ def calculate(name: str, args: list[Any], like: Tensor) -> Scaled:
     small = (1 / constant).abs() < SMALLEST_NORMAL  # and has lost digits
     if not fits or (name == "div" and (first or small.any() or not constant.all())):
         raise refuse(f"The operation {name!r} of activations and a constant", "rule")
-    if name in ("add", "sub"):
-        return Scaled(
-            -one if name == "sub" and first else one,
-            -constant if name == "sub" and not first else constant,
-        )
+    if name == "sub":
+        return Scaled(-one, constant) if first else Scaled(one, -constant)
+    if name == "add":
+        return Scaled(one, constant)
     return Scaled(1 / constant if name == "div" else constant, nothing)

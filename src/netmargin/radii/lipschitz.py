@@ -133,14 +133,10 @@ def operator_norm(layers: list[nn.Module], x: Tensor) -> float:
         return _matrix_norm(layer.weight if outputs <= inputs else layer.weight.T)
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
         return _bound_by_fourier(layer)
-    if (
-        isinstance(layer, nn.AvgPool2d)
-        and layer.divisor_override is None
-        and all(
-            s >= k for k, s in zip(_spread(layer.kernel_size), _spread(layer.stride), strict=True)
-        )
-    ):
-        return 1.0  # means over windows that do not overlap shrink distances
+    if isinstance(layer, nn.AvgPool2d) and layer.divisor_override is None:
+        windows = zip(_spread(layer.kernel_size), _spread(layer.stride), strict=True)
+        if all(stride >= size for size, stride in windows):
+            return 1.0  # means over windows that do not overlap shrink distances
     raise ModelError(
         f"{layer} on inputs of shape {tuple(x.shape[1:])} is too large for an exact norm, and no"
         " bound is known."

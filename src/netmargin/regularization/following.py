@@ -80,11 +80,8 @@ def follow_path(
                 # Row and state are kept at one moment: Ctrl-C finds both of a lambda, or neither.
                 path.states[value] = runs[best].state()
                 path.rows.append(found)
-                display.draw(
-                    index,
-                    len(ordered) - 1 - index,
-                    f"lambda {value:g}  log L {objectives[best]:.6g}  start {best}",
-                )
+                line = f"lambda {value:g}  log L {objectives[best]:.6g}  start {best}"
+                display.draw(index, len(ordered) - 1 - index, line)
             path.status = Status.FINISHED
             path.message = f"{len(ordered)} values of lambda down to {ordered[-1]:g}"
         except KeyboardInterrupt:

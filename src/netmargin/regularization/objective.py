@@ -77,10 +77,8 @@ class RegularizedObjective(ABC):
 
     def _log_penalty(self, width: float = 0.0) -> Tensor:
         if self._norm not in ("l1", "linf"):
-            squares = torch.stack(
-                [torch.stack([p.square().sum() for p in group]).sum() for group in self._groups]
-            )
-            log_squares = torch.log(squares.clamp_min(_SMALLEST_SQUARE))
+            sums = [torch.stack([p.square().sum() for p in group]).sum() for group in self._groups]
+            log_squares = torch.log(torch.stack(sums).clamp_min(_SMALLEST_SQUARE))
             return torch.logsumexp(0.5 * self._r * log_squares, 0)
         squares = torch.cat([p.square().reshape(-1) for p in self.parameters])
         squares = squares.clamp_min(_SMALLEST_SQUARE)
@@ -88,9 +86,8 @@ class RegularizedObjective(ABC):
             return self._r * torch.log((squares + width**2 * squares.detach().mean()).sqrt().sum())
         if not width:
             return 0.5 * self._r * squares.max().log()
-        return (
-            0.5 * self._r * width * torch.logsumexp(squares.log() / width, 0)
-        )  # l_p, p = 2 / width
+        # The norm l_p, p = 2 / width.
+        return 0.5 * self._r * width * torch.logsumexp(squares.log() / width, 0)
 
     def descend(self, log_lambda: float, iterations: int) -> None:
         """Move to a local minimizer nearby, if it is better than where the parameters are.

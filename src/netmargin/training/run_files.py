@@ -75,10 +75,8 @@ class RunFiles:
         if not now and time.monotonic() - self._saved_at < self._every_seconds:
             return
         self.history.sync()
-        checkpoint.save(
-            self.checkpoint,
-            {"netmargin_format": checkpoint.FORMAT, "settings": self._settings, **state},
-        )
+        head = {"netmargin_format": checkpoint.FORMAT, "settings": self._settings}
+        checkpoint.save(self.checkpoint, head | state)
         self._saved_at = time.monotonic()
 
 
