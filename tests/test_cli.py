@@ -12,11 +12,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import netmargin as nm
 from netmargin.cli import main
+from netmargin.cli.inputs import load_data
+from netmargin.cli.parser import VERBS
 from netmargin.cli.printing import in_shell_words
 from netmargin.nets.data import open_data
 from netmargin.training import fingerprint
@@ -61,6 +64,7 @@ def own(tmp_path, monkeypatch):
     np.savez(tmp_path / "words.npz", X=X, y=words)
     np.savez(tmp_path / "keys.npz", images=X, labels=words)
     np.savez(tmp_path / "objects.npz", X=X, y=words.astype(object))
+    (tmp_path / "answers.csv").write_text("number,answer\n1,2\n")
     torch.save(make_own_model(tmp_path).state_dict(), tmp_path / "net.pt")
     return tmp_path
 
@@ -209,6 +213,39 @@ def test_files_of_weights_are_compared_and_shown(own, capsys):
         assert message in words_of(capsys.readouterr().err)
 
 
+def test_a_table_is_read_as_arrays_are(own, capsys):
+    held = np.load("points.npz")
+    table = pd.DataFrame(held["X"], columns=["a", "b"])
+    table.assign(y=held["y"]).to_csv("points.csv")  # with its index, which is no input
+    for command in ("labels", "solve linear", f"measure net.pt {FACTORY_ALONE} --heldout"):
+        said = []
+        for file in ("points.npz", "points.csv"):
+            assert run(f"{command} --data {file}") == 0
+            said.append(capsys.readouterr().out)
+        assert said[0] == said[1]
+    words = np.load("words.npz")["y"]
+    table.assign(label=words, patient=np.arange(30) // 2).to_csv("words.csv", index=False)
+    assert run("labels --data words.csv --groups patient --json") == 0
+    shown = capsys.readouterr()
+    assert "labels are 'label', inputs 3 columns: a, b, patient\n" in shown.err
+    found = nm.label_errors((table, words), groups=np.arange(30) // 2)
+    assert json.loads(shown.out)["copies"] == found.copies
+    assert json.loads(shown.out)["share"] == pytest.approx(found.share, rel=1e-4)
+    assert run("labels --data words.csv --groups pupil") == 2
+    assert "words.csv has no 'pupil'" in capsys.readouterr().err
+
+
+def test_a_part_of_a_file_keeps_its_types(own):
+    for words in ("points.npz", "words.npz", "tokens.npz"):
+        np.savez("tokens.npz", X=np.arange(60).reshape(30, 2), y=np.arange(30) // 15)
+        (X, y), (some, few) = (load_data(words, "train", limit) for limit in (None, 6))
+        rows = [int(np.flatnonzero((x == X).all(1))[0]) for x in some]
+        assert rows == sorted(rows)
+        assert (y[rows] == few).all()
+        assert some.dtype == X.dtype
+        assert np.unique(few, return_counts=True)[1].tolist() == [3, 3]
+
+
 def test_solve_without_an_answer(own, capsys, monkeypatch):
     held = np.load("points.npz")
     found = nm.solvers.f1_max_margin(held["X"], held["y"])
@@ -244,9 +281,9 @@ FAILURES = {  # exit code 1: the work failed
     "analyse --factory mynets:fails --shape 2": r"mynets.py, line \d+: KeyError: 'no key'",
     "analyse --factory broken:f --shape 2": "broken.py, line 1: SyntaxError",
     "analyse --factory leaves:f --shape 2": "leaves.py, line 2: SystemExit: 3",
-    f"train {FACTORY_ALONE} --data absent.npz": "Cannot read arrays",
-    f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays.*only .npz files are read",
-    "labels --data keys.npz": r"Cannot read arrays.*it holds images, labels\. Save them",
+    f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays.*only .npz and .csv files",
+    "labels --data answers.csv": r"no column is called labels or .* are number, answer\. .* where y",
+    "labels --data keys.npz": r"Cannot read arrays.*it holds images, labels\. numpy.savez",
     "labels --data objects.npz": r"Cannot read arrays.*asarray\(y, str\)",
     f"measure net.pt {FACTORY_ALONE} --data words.npz --class-names low,middle": "none of the cl",
     "analyse digits-mlp --shape 3": "could not process a batch",
@@ -271,6 +308,7 @@ WRONG_USAGE = {  # exit code 2
     "reproduce chizat-bach --scale deep": "None of these figures has the scale deep",
     "train": "Say which model",
     "train --factory mynets:make_model": "Say which data",
+    "labels --data absent.npz": "'absent.npz' is no file. The data sets are digits",
     "train digits-mlp --epochs many": "invalid positive int value: 'many'",
     "train digits-mlp --epochs -3": "invalid positive int value: '-3'",
     "train digits-mlp --constant-lr 0": "invalid positive float value: '0'",
@@ -341,6 +379,15 @@ def test_advice_is_given_in_the_words_of_a_shell(own, capsys):
     assert "nm." not in said
     assert run(f"robustness net.pt {OWN} --certified-only --quiet") == 0
     assert capsys.readouterr().out.startswith("net.pt\n")  # which is wrong somewhere
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_shows_the_examples_of_its_verb(capsys, verb):
+    with pytest.raises(SystemExit) as end:
+        run(f"{verb} --help")
+    assert end.value.code == 0
+    shown = set(re.findall(r"^  netmargin (\w+)", capsys.readouterr().out, re.MULTILINE))
+    assert shown == ({verb} if verb else set(VERBS))
 
 
 @pytest.mark.parametrize("arguments", ["--version", "train --help"])

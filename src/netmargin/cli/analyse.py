@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: a net, and where its inputs come from."""
     parser.add_argument("recipe", nargs="?", help="name of a recipe")
     inputs.add_model(parser)
-    parser.add_argument("--data", help="a named data set or .npz file to take inputs from")
+    parser.add_argument("--data", help="a named data set, .npz or .csv file to take inputs from")
     parser.add_argument("--shape", help="shape of one input, such as 3,32,32 (random inputs)")
     inputs.add_json(parser)
 

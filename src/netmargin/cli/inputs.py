@@ -14,9 +14,11 @@ from torch import nn
 
 from .. import datasets, losses
 from ..core.arguments import suggest_word
+from ..core.progress import say
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import BIASES
 from ..nets.accepted_models import check_model
+from ..nets.named_inputs import LABELS, find_label
 from ..nets.named_scores import name_scores
 from ..training.recipes import RECIPES
 
@@ -25,6 +27,8 @@ RECIPE_LIST = "recipes:\n" + "\n".join(
 )
 
 
+FILES = "an .npz file of arrays X and y, or a .csv table with a column label or y"
+"""Files of samples, as help and messages name them."""
 STRAY = ". --heldout takes no file: --data names it, and --heldout says what it is"
 """What is said of a word too many after a verb that asks whether samples are held out."""
 
@@ -81,7 +85,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which samples."""
     add_options(
         parser,
-        ("--data", str, f"{', '.join(datasets.BY_NAME)}, or an .npz file with arrays X and y"),
+        ("--data", str, f"{', '.join(datasets.BY_NAME)}, or {FILES}"),
         ("--split", ("train", "test"), "part of a named data set", "train"),
         ("--limit", positive(int), "class-balanced subset of this size"),
     )
@@ -89,7 +93,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
 
 def add_class_names(parser: argparse.ArgumentParser) -> None:
     """Add --class-names, which labels that are text need where the net has an order of its own."""
-    about = "names of the classes in the order of the net's outputs, such as cat,dog,ship"
+    about = "names of the classes in the order of their numbers or the outputs, as cat,dog,ship"
     add_options(parser, ("--class-names NAMES", lambda words: words.split(","), about))
 
 
@@ -187,42 +191,57 @@ def data_name(options: argparse.Namespace) -> str:
     name = options.data or (recipe.data if recipe else None)
     if name is None:
         raise ArgumentError(
-            f"Say which data: --data with {', '.join(datasets.BY_NAME)} or an .npz file of X and y."
+            f"Say which data: --data with {', '.join(datasets.BY_NAME)}, or {FILES}."
         )
     return name
 
 
 def arrays(path: str) -> Any:
-    """Read X and y of an .npz file. Raises DataError, or ArgumentError for no file."""
+    """Read X and y of a file, .npz or .csv. Raises DataError, or ArgumentError for no file."""
     import numpy as np
 
-    if not Path(path).exists() and Path(path).suffix != ".npz":
+    if not Path(path).is_file():
         guess = suggest_word(path, datasets.BY_NAME)
         raise ArgumentError(
             f"--data: {path!r} is no file. {guess + ' ' if guess else ''}The data sets are"
-            f" {', '.join(datasets.BY_NAME)}; your own samples come in an .npz file with X and y."
+            f" {', '.join(datasets.BY_NAME)}; your own samples come in {FILES}."
         )
     held: list[str] = []
     try:
+        if path.lower().endswith(".csv"):
+            return _read_table(path)
         # Pickles could run code: a file of samples need not hold any.
         with np.load(path, allow_pickle=False) as arrays:
             held = list(arrays)
             return arrays["X"], arrays["y"]
-    except Exception as error:  # numpy and zipfile raise nearly anything for other bytes
-        why = f"{error}. Save them with numpy.savez(file, X=X, y=y)."
-        if Path(path).is_file() and not zipfile.is_zipfile(path):
-            why = (
-                "only .npz files are read, as numpy.savez('points.npz', X=X, y=y) writes them; of a"
-                " table X=df[features].to_numpy(float), y=df[label].to_numpy(), text to_numpy(str)."
-            )
-        elif isinstance(error, KeyError):
-            why = f"it holds {', '.join(held)}. Save them with numpy.savez(file, X=X, y=y)."
-        elif "Object arrays" in str(error):
-            why = (
-                "one of them holds Python objects, as columns of pandas do that hold text. Save"
-                " them as numpy.asarray(y, str), and numbers as numpy.asarray(X, float)."
-            )
-        raise DataError(f"Cannot read arrays X and y from {path!r}: {why}") from error
+    except Exception as error:  # numpy, pandas and zipfile raise nearly anything for other bytes
+        why = " ".join(str(error).split())
+        if isinstance(error, KeyError):
+            why = f"it holds {', '.join(held)}"
+        elif "Object arrays" in why:
+            why = "one holds Python objects, as columns with text do: numpy.asarray(y, str) is text"
+        elif not (zipfile.is_zipfile(path) or path.lower().endswith(".csv")):
+            why = "only .npz and .csv files are read"
+        raise DataError(
+            f"Cannot read arrays X and y from {path!r}: {why}. numpy.savez(file, X=X, y=y) writes"
+            " them, and frame.to_csv(file) a table, where y is one of its columns."
+        ) from error
+
+
+def _read_table(path: str) -> Any:
+    """The inputs and the labels of a table with names of columns, as frames of pandas."""
+    import pandas
+
+    table = pandas.read_csv(path)
+    if table.columns[0] == "Unnamed: 0":  # the index, as to_csv writes it
+        table = table.set_index(table.columns[0])
+    if (label := find_label(table.columns)) is None:
+        shown = ", ".join(map(str, table.columns[-6:]))
+        raise DataError(f"no column is called {' or '.join(LABELS)}; the last ones are {shown}")
+    X = table.drop(columns=label)
+    few = ", ".join([*map(str, X.columns[:3]), "..."][: X.shape[1]])
+    say(f"{path}: labels are {label!r}, inputs {X.shape[1]} columns: {few}")
+    return X, table[label]
 
 
 def data(options: argparse.Namespace, *, limit: int | None) -> Any:
@@ -235,9 +254,13 @@ def load_data(name: str, split: Literal["train", "test"], limit: int | None = No
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](split, limit=limit)
     X, y = arrays(name)
+    kinds = {kind.kind for kind in (X.dtypes if hasattr(X, "iloc") else [X.dtype])}
     # Floats as torch's default, the nets' own type; integers may be tokens, and stay.
-    X = X.astype("float32") if X.dtype.kind == "f" else X
-    return (X, y) if limit is None else datasets.selection.select(X, y, limit, scale=1)
+    X = X.astype("float32") if "f" in kinds and kinds <= set("fiub") else X
+    if limit is None:
+        return X, y
+    rows = datasets.selection.choose_balanced(y, limit)
+    return tuple(part.iloc[rows] if hasattr(part, "iloc") else part[rows] for part in (X, y))
 
 
 def _load_factory(name: str, module_name: str, function: str) -> Any:

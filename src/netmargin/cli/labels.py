@@ -4,8 +4,10 @@ import argparse
 from pathlib import Path
 
 from ..core.files import require_writable
+from ..core.progress import say
+from ..errors import ArgumentError
 from . import inputs
-from .printing import as_json, in_shell_words, say_written
+from .printing import as_json, in_shell_words
 
 HELP = "Which labels of a data set may be wrong, the most suspicious first; without a net."
 
@@ -13,8 +15,11 @@ HELP = "Which labels of a data set may be wrong, the most suspicious first; with
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: the data, and where the list goes."""
     inputs.add_samples(parser)
+    together = "column of a .csv table: rows with one value, as of a patient, are left out together"
     inputs.add_options(
-        parser, ("--out FILE.csv", Path, "a table of all samples, the most suspicious first")
+        parser,
+        ("--groups COLUMN", str, together),
+        ("--out FILE.csv", Path, "a table of all samples, the most suspicious first"),
     )
     inputs.add_class_names(parser)
     inputs.add_json(parser)
@@ -27,8 +32,14 @@ def run(options: argparse.Namespace) -> None:
     options.factory = None
     if options.out:
         require_writable(options.out)
-    found = label_errors(inputs.data(options, limit=options.limit), class_names=options.class_names)
+    X, y = inputs.data(options, limit=options.limit)
+    if options.groups and options.groups not in getattr(X, "columns", ()):
+        raise ArgumentError(
+            f"--groups names a column of a .csv table; {options.data} has no {options.groups!r}."
+        )
+    groups = X.pop(options.groups) if options.groups else None
+    found = label_errors((X, y), class_names=options.class_names, groups=groups)
     if options.out:
         found.write_csv(options.out)
-        say_written(options.out.parent, options.out)
+        say(f"Written: {options.out}")
     print(as_json(found.to_dict()) if options.json else in_shell_words(found.summary()))

@@ -28,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("saved", type=Path, metavar="NET", help=saved)
     inputs.add_model(parser)
     names = ", ".join(datasets.BY_NAME)
-    data = f"training data, if not those of the run: {names}, or an .npz file"
+    data = f"training data, if not those of the run: {names}, an .npz or .csv file"
     heldout = (
-        f"held-out data: {names} (the test part), or an .npz file (default: the test part of the"
-        " data of the run, where it has one)"
+        f"held-out data: {names} (the test part), an .npz or .csv file (default: the test part of"
+        " the data of the run, where it has one)"
     )
     compare = "the file or folder of another net, which is compared with this one"
     record = "a certificate, radii or a comparison that its method save wrote"

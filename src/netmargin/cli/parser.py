@@ -39,11 +39,12 @@ VERBS = {
 run(options), which returns an exit code or None for 0.
 """
 
-_EXAMPLES = """examples:
+_EXAMPLES = """
   netmargin measure net.safetensors --factory mypackage:make_model --data points.npz --heldout
   netmargin compare old.pt new.pt --factory mypackage:make_model --data points.npz --heldout
   netmargin page net.pt --factory mypackage:make_model --data train.npz --heldout test.npz
-  netmargin labels --data embeddings.npz --out suspicious.csv
+  netmargin labels --data embeddings.csv --out suspicious.csv
+  netmargin analyse --factory mypackage:make_model --shape 3,32,32
   netmargin robustness net.pt --factory mypackage:make_model --data points.npz --limit 100
   netmargin train digits-mlp --until-log10-loss -40
   netmargin page runs/digits-mlp --out digits.html
@@ -51,9 +52,16 @@ _EXAMPLES = """examples:
   netmargin solve linear --data points.npz --out solution.pt
   netmargin verify lyu-li/sandwich wei
   netmargin reproduce chizat-bach/fig2d --scale laptop
-
-exit codes: 0 done, 1 the work failed (it says why), 2 wrong usage, 130 interrupted by Ctrl-C
 """
+_EXIT_CODES = (
+    "exit codes: 0 done, 1 the work failed (it says why), 2 wrong usage, 130 interrupted by Ctrl-C"
+)
+
+
+def _tell_examples(verb: str = "") -> str:
+    """The examples of a verb, or of all, and the exit codes."""
+    some = [line for line in _EXAMPLES.splitlines() if f"netmargin {verb}" in line]
+    return "\n".join(["examples:", *some, "", _EXIT_CODES])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -83,7 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="netmargin",
         description="Measure, maximize and certify the margins of neural networks.",
-        epilog=_EXAMPLES,
+        epilog=_tell_examples(),
         formatter_class=form,
     )
     shown = (
@@ -92,7 +100,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=shown)
     verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
     for name, verb in VERBS.items():
-        epilog = f"{verb.EPILOG}\n\n{_EXAMPLES}" if hasattr(verb, "EPILOG") else _EXAMPLES
+        epilog = "\n\n".join(filter(None, [getattr(verb, "EPILOG", ""), _tell_examples(name)]))
         sub = verbs.add_parser(
             name, help=verb.HELP, description=verb.HELP, epilog=epilog, formatter_class=form
         )

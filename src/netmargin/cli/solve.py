@@ -22,7 +22,7 @@ _SOLVERS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: a problem, its data and options of its solver."""
     parser.add_argument("problem", choices=_SOLVERS, help="of netmargin.solvers, see there")
-    parser.add_argument("--data", required=True, help="an .npz file with arrays X and y")
+    parser.add_argument("--data", required=True, help=inputs.FILES)
     parser.add_argument("--bias", action=argparse.BooleanOptionalAction, help="one in the norm")
     parser.add_argument("--time-limit", type=inputs.positive(float), metavar="SECONDS")
     parser.add_argument("--out", type=Path, help="file for the solution, which nm.load reads")

@@ -183,5 +183,5 @@ def how_to_number(name: str) -> str:
         return "np.unique(y, return_inverse=True)[1] numbers it"
     return (
         "Tokenize sentences first and pass the token numbers, padded to one length; of categories"
-        " make columns, pandas.get_dummies(frame)"
+        " make columns, pandas.get_dummies(frame); leave out what only names rows"
     )

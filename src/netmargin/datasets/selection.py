@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,21 +25,26 @@ def select(
 ) -> tuple[Tensor, Tensor]:
     """Return X / scale as float32 and y as int64, of all samples or of the first of each class."""
     y = y.astype(np.int64)
-    limit = check_count("limit", limit, optional=True)
     if limit is not None:
-        if limit > len(y):
-            raise ArgumentError(
-                f"limit must lie between 1 and {len(y)}, the number of samples at hand; got {limit}"
-            )
-        # Sorted by rank within the class first and by class second, samples come in rounds of one
-        # of each class, so that any number of them is as balanced as can be.
-        by_class = np.argsort(y, kind="stable")
-        starts = np.searchsorted(y[by_class], y[by_class])
-        rank_in_class = np.empty(len(y), dtype=np.int64)
-        rank_in_class[by_class] = np.arange(len(y)) - starts
-        chosen = np.sort(np.lexsort((y, rank_in_class))[:limit])
+        chosen = choose_balanced(y, limit)
         X, y = X[chosen], y[chosen]
     return torch.from_numpy(X.astype(np.float32) / np.float32(scale)), torch.from_numpy(y)
+
+
+def choose_balanced(labels: Any, limit: int) -> np.ndarray:
+    """The rows of the first samples of each class, `limit` in all, ascending."""
+    limit = check_count("limit", limit)
+    if limit > (n := len(labels)):
+        raise ArgumentError(
+            f"limit must lie between 1 and {n}, the number of samples at hand; got {limit}"
+        )
+    y = np.unique(labels, return_inverse=True)[1]
+    # Sorted by rank within the class first and by class second, samples come in rounds of one of
+    # each class, so that any number of them is as balanced as can be.
+    by_class = np.argsort(y, kind="stable")
+    rank_in_class = np.empty(n, dtype=np.int64)
+    rank_in_class[by_class] = np.arange(n) - np.searchsorted(y[by_class], y[by_class])
+    return np.sort(np.lexsort((y, rank_in_class))[:limit])
 
 
 def folders(name: str) -> list[Path]:
