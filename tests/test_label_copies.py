@@ -37,7 +37,7 @@ def test_whole_copies_change_nothing(times):
     assert (often.share, often.at_most) == pytest.approx((once.share, once.at_most), abs=1e-12)
     assert once.copies == ""
     assert (
-        f"400 group(s) of equal or nearly equal samples, {400 * times} of {400 * times}"
+        f"{400 * times:,} of {400 * times:,} samples are left out in groups of equal or nearly equal"
         in words_of(often.summary())
     )
     assert often.groups.tolist() == list(range(400)) * times
@@ -73,7 +73,7 @@ def test_patients_are_left_out_whole():
     assert found.groups.tolist() == patients.tolist()
     column = pandas.Series(names, dtype=object, index=range(7, 247))
     assert (nm.label_errors((X, y), groups=column).scores == found.scores).all()
-    assert "40 group(s) of samples, as given, 240 of 240" in words_of(found.summary())
+    assert "240 of 240 samples are left out in given groups, 40 in all" in words_of(found.summary())
     assert alone.copies == ""
 
 
@@ -192,7 +192,7 @@ def test_changed_copies_of_images_are_found(change):
     assert (of[400:] == of[:400:4]).mean() > 0.95
     assert len(np.unique(of)) > 390
     assert found_share(found, wrong[rows]) > 0.85
-    assert "equal or nearly equal samples" in words_of(found.summary())
+    assert "groups of equal or nearly equal ones" in words_of(found.summary())
 
 
 @pytest.mark.parametrize("spread", [lambda z: z, lambda z: np.abs(z) ** 3, np.tanh])

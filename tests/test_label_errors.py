@@ -396,6 +396,7 @@ def test_convolutions_of_a_net_are_compared_too():
             nm.DataError,
             "^X holds samples of diff",
         ),
+        (([0.0, 1.0], [0, 1]), nm.DataError, r"shape \(2,\), one number .* X.reshape\(-1, 1\)"),
         (([[5, 7], [3, 1]], [0, 1]), nm.DataError, "whole numbers .* X.float.* embeddings"),
     ],
 )

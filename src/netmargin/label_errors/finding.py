@@ -107,6 +107,11 @@ def label_errors(
             f"The samples are whole numbers ({samples.X.dtype}), as tokens are. For images and"
             " counts give X.float(); for tokens the embeddings of a pretrained net."
         )
+    if samples.X.ndim < 2:
+        raise DataError(
+            f"X has shape {tuple(samples.X.shape)}, one number for each sample. Give rows, of one"
+            " feature X.reshape(-1, 1)."
+        )
     names = ClassNames(class_names)
     values, classes = _read_classes(samples, model)
     # A class without samples has a name all the same.

@@ -71,10 +71,10 @@ class Groups:
         sizes = [len(part) for part in find_repeated(self.of)]
         if not sizes:
             return ""
-        kind = "samples, as given" if self.given else "equal or nearly equal samples"
+        kind = "given groups" if self.given else "groups of equal or nearly equal ones"
         return (
-            f"{len(sizes)} group(s) of {kind}, {sum(sizes)} of {len(self.of)}: each is left out"
-            " whole, as a wrong label that occurs twice would vouch for itself."
+            f"{sum(sizes):,} of {len(self.of):,} samples are left out in {kind}, {len(sizes):,} in"
+            " all, as a wrong label that occurs twice would vouch for itself."
         )
 
 

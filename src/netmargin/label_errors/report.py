@@ -201,8 +201,8 @@ class LabelErrors(Record):
             notes.insert(0, self.copies)
         if self.conflicts:
             notes.append(
-                f"{len(self.conflicts)} group(s) of equal samples with different labels, the first:"
-                f" {', '.join(map(str, self.conflicts[0][:6]))}"
+                f"Groups of equal samples with different labels: {len(self.conflicts):,}, the first"
+                f" {', '.join(map(str, self.conflicts[0][:6]))}."
             )
         heads = (*named, "sample", "given", "suggested", ("score", Certainty.MEASURED))
         return Table("Labels that may be wrong, worst first", rows, heads, notes)
