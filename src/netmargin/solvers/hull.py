@@ -1,6 +1,4 @@
-"""Proofs that 0 lies exactly in the hull of labelled samples, so that no linear function separates
-them: of the samples as they are, whatever their scales, not up to rounding.
-"""
+"""Exact proofs that 0 is in the hull of samples: no linear function separates them as they are."""
 
 from fractions import Fraction
 from itertools import chain

@@ -47,8 +47,7 @@ class KernelMatrix(Record):
         scale = float(np.diagonal(K).max())  # the largest entry of all, where K is what it must be
         if scale <= 0 or _UNIT_RANGE[0] <= scale <= _UNIT_RANGE[1]:
             return cls(K, exact=exact, entry_error=entry_error)
-        # A power of 4: neither it nor its root rounds what is divided by it. Costs times a smaller
-        # one would be rounded.
+        # A power of 4: it and its root round nothing; costs times a smaller one would be rounded.
         scale = float(4.0 ** max(np.floor(np.log2(scale) / 2), _LEAST_EXPONENT))
         values = K / scale
         # Entries that underflow are lost.

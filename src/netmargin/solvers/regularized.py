@@ -114,8 +114,7 @@ def f1_logistic(
     warn_of_size(len(data), "The regularized logistic problem")
     if phi.power == 2:
         data.require_squares()
-    # Features of unit-norm points and neurons; a unit of weight alpha costs 2 lambda |z| (power 2:
-    # lambda |z|^2) of mass.
+    # On unit points and neurons a unit of weight costs 2 lambda |z|, or lambda |z|^2 (power 2).
     unit = data.longest**phi.power
     cost = 2 / phi.power * regularization / unit
     _require_digits(cost)

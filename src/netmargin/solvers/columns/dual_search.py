@@ -35,8 +35,7 @@ class DualSearch(NeuronSearch):
     """The dual weights of one problem, the neurons that are valuable at them, and their bounds.
 
     The largest t that is attained is at most `upper`, proved by the weights `dual` (n,), as `proof`
-    says. At `centre` (n,), the best weights known, search found no neuron of a value above
-    `local_upper`, which proves nothing.
+    says. At `centre` (n,), the best weights known, search found no value above `local_upper`.
     """
 
     zero_margin = ZERO_MARGIN
@@ -126,8 +125,7 @@ class DualSearch(NeuronSearch):
             self.offer_bound(weights, found.upper_bound, found.proof)
             directions.append(found.directions)
             self._consider_values(found.directions)
-            # A neuron that is valuable only where small weights were trimmed away says nothing
-            # about the weights themselves.
+            # A neuron that is valuable at trimmed weights alone says nothing about those before.
             met = np.abs(found.values).max(initial=0.0)
             if met <= known * (1 + 0.5 * self.tol) or self.local_upper > known:
                 break

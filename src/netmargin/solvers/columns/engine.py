@@ -2,8 +2,7 @@
 
 Neurons are added to a restricted problem, which knows only some of them, until none is missing: its
 dual weights tell what any other neuron would be worth. A problem, `ColumnProblem`, says how it is
-solved over the neurons found so far, at which dual weights neurons are priced, and what their
-largest value proves. All the rest is here.
+solved over some, at which dual weights others are priced, and what their largest value proves.
 """
 
 import math

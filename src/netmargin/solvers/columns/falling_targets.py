@@ -3,8 +3,7 @@ target allows, and a tree that proves it.
 
 The best dual weights prove the best bound, but rest on many samples, and the time of a proof grows
 exponentially with their number. So the first target is far above t, and the next ones fall as the
-time allows. What refutes a target is a neuron that was not known, and the weights are chosen again;
-all neurons are kept for all targets.
+time allows. Neurons that refute a target were unknown: all are kept, and weights are chosen again.
 """
 
 import time

@@ -1,7 +1,5 @@
 """Interpolation as a problem of column generation: the least sum |alpha_j| at which neurons take
-given values, which is 1 / t in the units of `MarginProblem`.
-
-In units of unit-norm samples and of the largest target.
+given values, 1 / t of `MarginProblem`, in units of unit-norm samples and of the largest target.
 """
 
 from dataclasses import replace

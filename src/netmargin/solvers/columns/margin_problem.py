@@ -135,8 +135,7 @@ class MarginProblem(DualSearch):
         dual, gap = self._last_dual, self._gap
         if self._concluding:
             return self._search_thoroughly(dual)
-        # Duals jump about: price between the new ones and the best so far, and where polishing
-        # says they should be.
+        # Duals jump about: price between the new and the best ones, and where polishing says.
         found = self.search_at((1 - self.centre_weight) * dual + self.centre_weight * self.centre)
         if self._polishes and gap < _POLISH_GAP and self._rounds % _POLISH_EVERY == 0:
             found = np.concatenate([*self.polish_neurons(), found])

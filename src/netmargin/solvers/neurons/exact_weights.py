@@ -55,9 +55,7 @@ class Cap:
         return replace(loss, low=max(loss.low, -self.value), high=np.minimum(loss.high, self.value))
 
     def rise(self, p: np.ndarray, target: np.ndarray, bound: float) -> bool:
-        """Whether it has risen, as multipliers p (n, R) reached it for long, or the problem capped
-        so is solved: `bound` is the best one of the objective.
-        """
+        """Whether it rose: p (n, R) reached it for long, or `bound` solves the capped problem."""
         solved = bound > _SOLVED * (p * target).sum()
         reached = np.abs(p).max(initial=0.0) >= self.value * (1 - _PROVED)
         self._rounds = self._rounds + 1 if reached else 0

@@ -1,8 +1,7 @@
 """How labels turn outputs F (n, K) of nets into margins (n, R), a linear map of each sample.
 
 `margins` is the map, `combine` its transpose: the coefficients C (n, K) with sum(C F) = sum(p
-margins(F)) for weights p (n, R). `split` finds these weights again, and `take` keeps the labels of
-some samples, an index or a slice.
+margins(F)) for weights p (n, R). `split` finds these again, `take` keeps samples by index or slice.
 """
 
 from dataclasses import dataclass

@@ -72,8 +72,7 @@ above 1.02, of random ones 46 (5,000 x 20, five classes; cosines of .7 and .9: 9
 @dataclass(frozen=True)
 class Look:
     """How hard a search looks: starts, half of them samples, starts near known neurons, steps on a
-    part of the samples, how many distinct neurons go on with all samples, for how many steps, and
-    how many are settled, and go on, where that is affordable.
+    part of the samples, how many neurons go on with all, for how many steps, and how many settle.
     """
 
     starts: int
@@ -230,8 +229,7 @@ def _ascend(
     # Neurons that have arrived are left out of the products, which take all the time.
     live = np.arange(len(W))
     for _ in range(steps):
-        # On a cell the maximum of one output is at the gradient: step towards it, less far where
-        # that does not help.
+        # On a cell the maximum of one output is at the gradient: step there, or less far.
         moved = _unit(W[live] + lengths[live, None] * (gradients[live] - W[live]))
         responses, slopes = _climb(Z, C, moved, values[live], activation)
         gains = _lengths(responses) - values[live]

@@ -123,8 +123,7 @@ def slide_columns(
     progress: bool = False,
 ) -> SlidNet:
     """Minimize sum_j |A_j| + loss over neurons of inputs Z (n, D), to a local gap of `tol` after a
-    thorough look, or until the deadline (time.monotonic) or Ctrl-C. `start` are neurons and outputs
-    to begin with.
+    thorough look, or until the deadline (time.monotonic) or Ctrl-C, from the net `start`.
     """
     with one_thread_of_blas(), Progress(progress, "sliding neurons") as display:
         descent = _Descent(Samples(Z, loss, activation), tol, seed, start)

@@ -1,6 +1,4 @@
-"""Support vector machines without an intercept by steps of two samples: the engine of the kernel
-solvers. Its answers are candidates: callers recompute what they prove in float64.
-"""
+"""Support vector machines without an intercept by steps of two samples: candidates for a judge."""
 
 from .descent import descend
 from .newton import take_newton_step

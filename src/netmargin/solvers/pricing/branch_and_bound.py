@@ -25,8 +25,7 @@ import numpy as np
 from ...core.matrices import EPS
 from .best_directions import BestDirections
 
-# Sizes of batches and numbers of steps trade time for sharper bounds, and were set by trial. Every
-# x gives a valid bound.
+# Sizes and steps, set by trial, trade time for sharper bounds: every x gives a valid one.
 
 _BATCH, _BATCH_PART = 1024, 16
 """Open nodes that are visited at once, or this part of them if that is more: enough for products of

@@ -21,8 +21,7 @@ def list_faces(members: int) -> Any:
     # angle_k in (-pi/2, pi/2).
     for half in (1, -1):
         for k in range(members):
-            # At t = angle_k + pi/2 line k is pinned, earlier lines are negative, later ones
-            # positive.
+            # At t = angle_k + pi/2 line k is pinned, earlier ones negative, later ones positive.
             ray = tuple(half * (-1 if i < k else 1 if i > k else 0) for i in range(members))
             yield ray, k
             yield tuple(half * (-1 if i <= k else 1) for i in range(members)), None

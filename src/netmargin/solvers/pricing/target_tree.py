@@ -66,8 +66,7 @@ class TargetTree:
         # More dimensions than samples with a coefficient are not needed. By units, so that short
         # samples lose no more of their length than long ones.
         self._rows = np.linalg.svd(units[used], full_matrices=False)[2]
-        # Samples of lengths 1 to 2 and terms of size 1, by powers of 2, which round nothing: what
-        # is squared is within float64.
+        # Powers of 2 round nothing: lengths of 1 to 2 and terms of size 1 have squares in float64.
         powers, unit = floor_to_powers(lengths[used]), floor_to_powers(sizes.max(initial=0.0))
         X, c = X[used] / powers[:, None] @ self._rows.T, c[used] * powers / unit
         self._unit, self._left_out = float(unit), float(sizes[~used].sum()) + lost
