@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import check_number
-from ..core.matrices import as_array, finite_rows
+from ..core.matrices import Floats, as_array, finite_rows
 from ..core.records import Table, number
 from ..core.saved_records import Record
 from ..errors import DataError
@@ -132,7 +132,7 @@ def margin_bound(
     return Bound(terms, 1 - delta, (INDEPENDENT_SAMPLES, *assumptions))
 
 
-def finite_array(values: Any, name: str) -> np.ndarray:
+def finite_array(values: Any, name: str) -> Floats:
     """Numbers as a flat float64 array. Raises DataError where it is empty or not finite."""
     found = as_array(values, name).reshape(-1)
     if not found.size or not np.isfinite(found).all():
@@ -140,15 +140,15 @@ def finite_array(values: Any, name: str) -> np.ndarray:
     return found
 
 
-def bounded_inputs(X: Any, radius: float) -> np.ndarray:
+def bounded_inputs(X: Any, radius: float) -> Floats:
     """Inputs as a finite float64 array of shape (n, d). Raises DataError, for longer rows too."""
-    X = finite_rows(X)
-    longest = float(np.linalg.norm(X, axis=1).max())
+    rows = finite_rows(X)
+    longest = float(np.linalg.norm(rows, axis=1).max())
     if longest > radius * (1 + 1e-12):
         raise DataError(
             f"radius must bound |x|, but a sample has |x| = {longest:.6g} > {radius:.6g}"
         )
-    return X
+    return rows
 
 
 def confidence_term(n: int, delta: float) -> float:

@@ -133,7 +133,7 @@ def truncated_squares(predictions: Any, y: Any, *, largest: float = 1.0) -> np.n
     Source: Wei et al. 2018, Lemma D.5, which asks for bounded Lipschitz losses.
     """
     largest = check_number("largest", largest, above=0)
-    f, y = finite_array(predictions, "predictions"), finite_array(y, "y")
-    if f.shape != y.shape:
-        raise DataError(f"There are {len(f)} predictions for {len(y)} values y.")
-    return np.minimum(largest, (f - y) ** 2)
+    f, targets = finite_array(predictions, "predictions"), finite_array(y, "y")
+    if f.shape != targets.shape:
+        raise DataError(f"There are {len(f)} predictions for {len(targets)} values y.")
+    return np.minimum(largest, (f - targets) ** 2)

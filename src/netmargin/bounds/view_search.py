@@ -139,7 +139,7 @@ def _ascend_smoothed_distance(
     scale = z.square().sum(1).min()
 
     def projected() -> torch.Tensor:
-        return (z @ torch.linalg.qr(basis).Q).square().sum(1) / scale
+        return torch.matmul(z, torch.linalg.qr(basis).Q).square().sum(1) / scale
 
     def loss() -> torch.Tensor:
         check_time()  # as an evaluation takes long where there are many pairs

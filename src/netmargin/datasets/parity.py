@@ -88,7 +88,7 @@ def _check_marginal(marginal: Any, d: int) -> np.ndarray:
             f"marginal must be probabilities of the {2**d} corners, which sum to 1; got shape"
             f" {found.shape} with sum {found.sum():.6g}"
         )
-    return found / found.sum()
+    return found / float(found.sum())
 
 
 def parity_margin(d: int, k: int, *, bias: bool = False) -> float:

@@ -152,6 +152,6 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         """Values (N,) or (N, k) of inputs X (N, d)."""
         check_is_fitted(self, "solutions_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        values = self.solutions_[0].decision_function(X).reshape(len(X), -1)
+        values: np.ndarray = self.solutions_[0].decision_function(X).reshape(len(X), -1)
         values = values * self.scale_ + self.intercept_
         return values[:, 0] if self._single else values

@@ -55,8 +55,8 @@ def least_squares(matrix: Tensor, values: Tensor) -> Tensor:
     # as torch has no such driver on other devices.
     if not (torch.isfinite(matrix).all() and torch.isfinite(values).all()):
         return torch.full_like(values, torch.nan)
-    found = torch.linalg.lstsq(matrix.cpu(), values.cpu()[:, None], driver="gelsd")
-    return found.solution[:, 0].to(values.device)
+    found: Tensor = torch.linalg.lstsq(matrix.cpu(), values.cpu()[:, None], driver="gelsd")[0]
+    return found[:, 0].to(values.device)
 
 
 def find_gates(free: Tensor, normals: Tensor, forces: Tensor, pull: Tensor) -> Kinks:

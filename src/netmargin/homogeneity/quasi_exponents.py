@@ -86,7 +86,7 @@ def _find_useless(system: np.ndarray) -> np.ndarray:
         np.zeros(len(system)),
         bounds=[(0, 1)] * count + [(0, None)] * count,
     )
-    return found.x[:count] > 0.5
+    return np.asarray(found.x[:count]) > 0.5
 
 
 def _find_most_even(

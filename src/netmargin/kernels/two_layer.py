@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_number, check_seed
-from ..core.matrices import EPS, split_lengths
+from ..core.matrices import EPS, Floats, split_lengths
 from ..core.memory import require_memory
 from ..errors import ArgumentError, DataError
 from ..nets.arrays import as_inputs
@@ -151,7 +151,7 @@ def random_features(X: Any, count: int, *, bias: bool = True, seed: int = 0) -> 
     U = np.random.default_rng(seed).normal(size=(count, Z.shape[1]))
     # Normal vectors divided by their norms are uniform on the sphere.
     U /= np.linalg.norm(U, axis=1, keepdims=True)
-    return np.maximum(Z @ U.T, 0.0) / np.sqrt(count)
+    return np.maximum(Z @ U.T, 0.0) / float(np.sqrt(count))
 
 
 def bound_entry_errors(dimension: int) -> float:
@@ -168,7 +168,7 @@ def bound_entry_errors(dimension: int) -> float:
     return 4 * (dimension + 8) * EPS
 
 
-def read_pair(X: Any, X2: Any, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+def read_pair(X: Any, X2: Any, bias: bool) -> tuple[Floats, Floats]:
     """Two sets of inputs of one dimension, with the bias coordinate where there is one."""
     A = _read_inputs(X, bias, "X")
     B = A if X2 is None else _read_inputs(X2, bias, "X2")
@@ -180,7 +180,7 @@ def read_pair(X: Any, X2: Any, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     return A, B
 
 
-def _read_inputs(X: Any, bias: bool, name: str = "X") -> np.ndarray:
+def _read_inputs(X: Any, bias: bool, name: str = "X") -> Floats:
     """Finite inputs as float64 of shape (n, d), or (n, d + 1) with a last column of ones."""
     bias = check_flag("bias", bias)
     array = as_inputs(X, name).double().cpu().numpy()
@@ -204,24 +204,24 @@ def _check_dtype(dtype: Any) -> np.dtype:
 
 
 def _compute_kernel(
-    A: np.ndarray, B: np.ndarray, first: float, second: float, dtype: np.dtype
+    A: Floats, B: Floats, first: float, second: float, dtype: np.dtype
 ) -> np.ndarray:
     """The kernel (n, m) of all rows of A and B: with t the angle of two rows, |a| |b| times
     (first (sin t + (pi - t) cos t) / D + second (pi - t) cos t) / (2 pi).
     """
 
-    def combine(cosine: np.ndarray, sine: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    def combine(cosine: Floats, sine: Floats, angle: Floats) -> Floats:
         np.subtract(np.pi, angle, out=angle)
         angle *= cosine
-        return first / A.shape[1] * (sine + angle) + second * angle
+        return first / float(A.shape[1]) * (sine + angle) + second * angle
 
     return compute_in_blocks(A, B, combine, 2 * np.pi, dtype)
 
 
 def compute_in_blocks(
-    A: np.ndarray,
-    B: np.ndarray,
-    combine: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    A: Floats,
+    B: Floats,
+    combine: Callable[[Floats, Floats, Floats], Floats],
     unit: float,
     dtype: np.dtype,
 ) -> np.ndarray:
@@ -245,7 +245,7 @@ def compute_in_blocks(
     return kernel
 
 
-def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def find_angles(U: Floats, V: Floats) -> tuple[Floats, Floats, Floats]:
     """Cosines, sines and angles (n, m) of unit rows U (n, D) and V (m, D); right ones to zeros."""
     # As exact as `bound_entry_errors` says.
     # |u - v| = 2 sin(t/2) is accurate near 0, where arccos is not, |u + v| = 2 cos(t/2) near pi.
@@ -264,12 +264,12 @@ def find_angles(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     return cosine, sine, angle
 
 
-def next_angle(cosine: np.ndarray, sine: np.ndarray, angle: np.ndarray) -> np.ndarray:
+def next_angle(cosine: Floats, sine: Floats, angle: Floats) -> Floats:
     """The angle t' of two unit inputs after a layer: cos t' = (sin t + (pi - t) cos t) / pi."""
     # By 2 sin^2(t'/2) = 2 sin^2(t/2) - (sin t - t cos t) / pi, where nothing cancels near 0.
     square = angle * angle
     series = 1 - square / 54 * (1 - square / 88)
     series = angle * square / 3 * (1 - square / 10 * (1 - square / 28 * series))
     lag = np.where(angle < _SMALL_ANGLE, series, sine - angle * cosine)
-    half = np.sqrt(np.maximum(np.sin(0.5 * angle) ** 2 - lag / (2 * np.pi), 0.0))
+    half: Floats = np.sqrt(np.maximum(np.sin(0.5 * angle) ** 2 - lag / (2 * np.pi), 0.0))
     return 2 * np.arcsin(half)

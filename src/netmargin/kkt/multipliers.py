@@ -58,7 +58,7 @@ def multipliers(
     c, upper = c / scale, upper / scale
     found = np.clip(_solve_cone_program(G, c, upper), 0.0, upper)
     p[used] = (_improve(G, c, upper, found) if exact else found) * scale / size
-    return np.minimum(p, limit)
+    return p.clip(max=limit)
 
 
 def _solve_cone_program(G: np.ndarray, c: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ def _mean_of_swapped(moves: np.ndarray) -> np.ndarray:
         part = moves[:, start : start + step].transpose(1, 0, 2)
         coins = rng.integers(0, 2, size=(DRAWS, len(part))).astype(float)
         total += coins @ part.reshape(len(part), -1)
-    return (total / n).reshape(DRAWS, pairs, k).transpose(1, 0, 2)
+    return (total / float(n)).reshape(DRAWS, pairs, k).transpose(1, 0, 2)
 
 
 def _quantile(drawn: np.ndarray) -> float:

@@ -28,4 +28,4 @@ def set_he_normal(net: nn.Sequential) -> nn.Sequential:
 def set_he_normal_for_images(net: nn.Sequential) -> nn.Sequential:
     """Draw the weights as `set_he_normal` does, and lay them out for convolutions."""
     # With channels last, convolutions on a CPU run up to twice as fast.
-    return set_he_normal(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return nn.utils.convert_conv2d_weight_memory_format(set_he_normal(net), torch.channels_last)

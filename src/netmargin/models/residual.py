@@ -23,7 +23,7 @@ class _Residual(nn.Module):
         """Return the block's output for h of shape (N, inputs, height, width)."""
         z = h.relu()
         residual = self.second(self.first(z).relu())
-        return residual + (h if self.shortcut is None else self.shortcut(z))
+        return torch.add(residual, h if self.shortcut is None else self.shortcut(z))
 
 
 def wide_resnet(*, depth: int = 16, widen: int = 10) -> nn.Sequential:

@@ -166,7 +166,8 @@ def float64_copy(model: nn.Module) -> nn.Module:
     for weight, mask in find_masks(twin):
         weight.data.mul_(mask)  # so that norms see the 0 that it is multiplied by
     # Channels last, quicker for float32 convolutions, is the slower layout in float64.
-    return twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    twin.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    return twin
 
 
 def copy_model(model: nn.Module) -> nn.Module:

@@ -103,7 +103,7 @@ def norm(vectors: Tensor) -> Tensor:
     largest = vectors.abs().amax(-1, keepdim=True)
     unit = vectors / torch.where(largest > 0, largest, 1.0)
     # The smallest numbers have no digits that could be rounded down.
-    return unit.norm(dim=-1) * largest[..., 0] + _LEAST * (largest[..., 0] > 0)
+    return torch.mul(unit.norm(dim=-1), largest[..., 0]) + _LEAST * (largest[..., 0] > 0)
 
 
 def operator_norm(layers: list[nn.Module], x: Tensor) -> float:

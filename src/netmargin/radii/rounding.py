@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from .layer_rules import KINKS
 from .layers import Branches, Moved, Scaled
-from .lipschitz import is_linear, kink_constant, norm, stretches_of
+from .lipschitz import is_linear, kink_constant, norm, run_layers, stretches_of
 from .products import SMALLEST_NORMAL, absolute_layer, share
 
 
@@ -43,7 +43,7 @@ def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     """Bound the errors in the outputs of a layer whose inputs x are off by `errors`."""
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d, Moved, nn.Identity)):
         # No maximum is off by more than its parts.
-        return layer(errors)
+        return run_layers([layer], errors)
     part = share(1 if isinstance(layer, Scaled) else x[0].numel())
     if isinstance(layer, Branches):
         ends: list[Tensor] = []
@@ -59,6 +59,6 @@ def propagate_errors(layer: nn.Module, x: Tensor, errors: Tensor) -> Tensor:
     if isinstance(layer, nn.ReLU):  # exact, and 0 where it is 0 for certain
         return torch.where(x + errors > 0, errors, 0.0)
     if not is_linear(layer):
-        return kink_constant(layer, x) * errors + part * layer(x).abs() + vanished
+        return torch.add(kink_constant(layer, x) * errors, part * layer(x).abs()) + vanished
     # Rounding adds a share to everything.
-    return part * absolute_layer(layer)(errors / part + x.abs()) + vanished
+    return torch.add(part * absolute_layer(layer)(errors / part + x.abs()), vanished)

@@ -43,9 +43,8 @@ class Snapshot(Record):
                 f"a mass of e^{log_mass:.0f} is beyond float64: take an earlier snapshot"
             )
         sizes = np.sqrt(math.exp(log_mass) * len(measure.weights) * measure.weights)[:, None]
-        if measure.power == 1:
-            return sizes * measure.atoms
-        return np.column_stack([sizes * measure.atoms[:, :-1], measure.atoms[:, -1]])
+        moving = measure.atoms.shape[1] - (measure.power == 2)  # without fixed output weights
+        return np.column_stack([sizes * measure.atoms[:, :moving], measure.atoms[:, moving:]])
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,8 @@ class TwoLayerRuns(Record):
     @property
     def best(self) -> np.ndarray:
         """The largest recorded margin of each run, shape (R,)."""
-        return self.margins.max(0)
+        best: np.ndarray = self.margins.max(0)
+        return best
 
     @property
     def measures(self) -> list[ReLUMeasure]:

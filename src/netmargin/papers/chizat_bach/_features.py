@@ -72,7 +72,7 @@ def find_moving(
     if isinstance(measure, FeatureMeasure):
         return measure.feature, measure.atoms
     slope, k = measure.slope, measure.atoms.shape[1] - 1
-    phi = lambda t: torch.nn.functional.leaky_relu(t, slope)  # noqa: E731
+    phi = torch.nn.LeakyReLU(slope)
     if measure.power == 1:
         return lambda w, Z: w[:, k:] * phi(w[:, :k] @ Z.T), measure.atoms
     signs = as_tensor(measure.atoms[:, k:])

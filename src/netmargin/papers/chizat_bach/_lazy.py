@@ -32,7 +32,7 @@ def tangent_values(
 def _tangent_kernel(w: np.ndarray, Z: np.ndarray, others: np.ndarray) -> np.ndarray:
     """The mean over neurons of products of gradients, (N, n)."""
     (z, active), (z_, active_) = _activate(w, Z), _activate(w, others)
-    products = (active * w[:, -1] ** 2) @ active_.T * (Z @ others.T) + z @ z_.T
+    products: np.ndarray = (active * w[:, -1] ** 2) @ active_.T * (Z @ others.T) + z @ z_.T
     return products / len(w)
 
 

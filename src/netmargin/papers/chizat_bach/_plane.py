@@ -16,7 +16,7 @@ def list_points(count: int) -> np.ndarray:
 
 def round_values(values: np.ndarray) -> list[float]:
     """Values on the grid as a row keeps them: relative to the largest, to four digits."""
-    return np.round(values / (np.abs(values).max() or 1.0), 4).tolist()
+    return list(map(float, np.round(values / (np.abs(values).max() or 1.0), 4)))
 
 
 def draw_classifier(

@@ -123,7 +123,7 @@ class _MovingNets:
     def derive(self, values: torch.Tensor) -> torch.Tensor:
         """d/dt of values (B,), one of each net."""
         (slopes,) = torch.autograd.grad(values.sum(), self.w, retain_graph=True)
-        return (slopes * self.velocity).sum((1, 2))
+        return torch.mul(slopes, self.velocity).sum((1, 2))
 
     def field(self, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Unit neurons, J' there and its gradient on the sphere, with the slopes of S at q."""
@@ -164,10 +164,10 @@ def _measure_projected_errors(trial: Trial, reaction: float, *, whole: bool) -> 
     y, w = random.choice([-1.0, 1.0], (64, 6)), 2 * random.normal(size=(64, 12, 4))
     nets = _MovingNets(w, inputs, y, _LOSSES[trial.number % 2])
     A, c = (torch.tensor(random.normal(size=(64, k, 4))) for k in (4, 1))
-    psi = lambda t: ((t @ A + c) * t).sum(2)  # noqa: E731
-    moving = psi(nets.w / nets.sizes.sqrt()[..., None])
     theta, J, slopes = nets.field(nets.q if whole else nets.q / nets.mass[:, None])
-    value, along = psi(theta), (slopes * (theta @ (A + A.mT) + c)).sum(2)
+    neurons = nets.w / nets.sizes.sqrt()[..., None]
+    moving, value = (((t @ A + c) * t).sum(2) for t in (neurons, theta))  # psi
+    along = (slopes * (theta @ (A + A.mT) + c)).sum(2)
     errors = []
     for nu, mean in ((nets.sizes / 12, 0.0), (nets.sizes / nets.sizes.sum(1, keepdim=True), 1.0)):
         found = nets.derive((nu * moving).sum(1))

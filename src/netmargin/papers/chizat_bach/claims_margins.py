@@ -129,7 +129,7 @@ def complementary_slackness(trial: Trial, *, factor: float = 1.0) -> Finding:
         X = np.concatenate([population.corners, population.draw(n, [trial.number])[0]])
         y = population.label(X)
     best = f1_max_margin(X, y)
-    size = np.sqrt((X**2).sum(1) + 1).max() / 2
+    size = float(np.sqrt((X**2).sum(1) + 1).max()) / 2
 
     def compare(measure: ReLUMeasure, dual: np.ndarray) -> float:
         """What the residual exceeds the lack of margin by, with the worst input of all for both."""

@@ -34,13 +34,13 @@ def population_soft_min(
         logs, f = np.full((256, n), -math.log(n)), np.zeros((256, n))
         g = np.where(np.arange(n) < n // 2, 1, -1) * random.uniform(0.01, 0.1, (256, 1))
         far = np.where(np.arange(n) < n // 2, 100.0, 0.0) * np.ones((256, 1))
-    S = lambda v: -logsumexp(logs - v, 1, keepdims=True)  # noqa: E731
-    before, after = (np.exp(logs - v + S(v)) for v in (f, f + g))
-    size = np.abs(g).max(1, keepdims=True)
-    rest = (S(f) + (before * g).sum(1, keepdims=True) - S(f + g)) / size**2
-    drift = np.abs(after - before).sum(1, keepdims=True) / size - moved
     beta, A, B = 10 ** random.uniform(0, 3, (256, 1)), np.s_[:, : n // 2], np.s_[:, n // 2 :]
-    share = logsumexp((logs - beta * far)[A], 1, keepdims=True) + S(beta * far)
+    start, end, scaled = (-logsumexp(logs - v, 1, keepdims=True) for v in (f, f + g, beta * far))
+    before, after = np.exp(logs - f + start), np.exp(logs - f - g + end)
+    size = np.abs(g).max(1, keepdims=True)
+    rest = (start + (before * g).sum(1, keepdims=True) - end) / size**2
+    drift = np.abs(after - before).sum(1, keepdims=True) / size - moved
+    share = logsumexp((logs - beta * far)[A], 1, keepdims=True) + scaled
     gap = beta * (far[A].min(1, keepdims=True) - far[B].max(1, keepdims=True))
     weights = logsumexp(logs[A], 1, keepdims=True) - logsumexp(logs[B], 1, keepdims=True)
     above = (share + rate * gap - weights) / (1 + beta * np.abs(far).max(1, keepdims=True))

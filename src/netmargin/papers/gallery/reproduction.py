@@ -36,7 +36,7 @@ class Reproduction:
     @property
     def minutes(self) -> float:
         """The computing time of all runs, added up."""
-        return sum(row["seconds"] for row in self.rows) / 60
+        return float(sum(row["seconds"] for row in self.rows)) / 60
 
     @property
     def holds(self) -> bool:

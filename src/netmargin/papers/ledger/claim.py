@@ -58,7 +58,7 @@ class Entry:
         return (
             values_of(self.claim, *words)
             | values_of(self, *found, "command", "holds")
-            | json_ready({"printed": printed})
+            | {"printed": json_ready(printed)}
             | {"slack": [vars(slack) | {"sharpest": str(slack.sharpest)} for slack in self.slack]}
         )
 

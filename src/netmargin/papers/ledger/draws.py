@@ -18,7 +18,8 @@ def draw_points(random: np.random.Generator, n: int, d: int = 2) -> tuple[np.nda
 def draw_directions(random: np.random.Generator, *shape: int) -> np.ndarray:
     """Draw unit vectors along the last axis of an array of this shape, uniform on the sphere."""
     U = random.normal(size=shape)
-    return U / np.linalg.norm(U, axis=-1, keepdims=True)
+    U /= np.linalg.norm(U, axis=-1, keepdims=True)
+    return U
 
 
 def draw_blobs(random: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -34,12 +35,12 @@ def draw_signed(trial: Trial) -> np.ndarray:
     random, n, d = trial.random, 1 + trial.number % 5, 2 + trial.number // 5 % 3
     X, U = random.normal(size=(BLOCKS, n, d)), draw_directions(random, BLOCKS, NEURONS, d)
     y = random.choice([-1.0, 1.0], (BLOCKS, n, 1))
-    signed = y * np.maximum(X @ U.transpose(0, 2, 1), 0)
+    signed: np.ndarray = y * np.maximum(X @ U.transpose(0, 2, 1), 0)
     # Nearly dependent rows would make the linear programs ill conditioned.
-    return signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05]
+    return signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05, ...]
 
 
 def draw_separable(random: np.random.Generator, n: int, m: int) -> np.ndarray:
     """Draw features (n, m) of labelled samples with entries up to 1, which often separate them."""
     Z = random.normal(size=(n, m)) + 0.7
-    return Z / np.abs(Z).max()
+    return Z / float(np.abs(Z).max())

@@ -158,7 +158,7 @@ def verify(
         run = f"trials {', '.join(map(str, numbers))}"
     found: dict[str, Entry] = {}
     tasks = (delayed(_examine)(claim.id, quick, seed, numbers) for claim in chosen)
-    count = lambda: f"{len(found)} of {len(chosen)} claims"  # noqa: E731
+    count: Callable[[], str] = lambda: f"{len(found)} of {len(chosen)} claims"  # noqa: E731
     with Progress(progress, "verify") as display:
         display.draw(0, len(chosen), count())
         try:

@@ -89,7 +89,7 @@ def early_margin(
 
     def signed_features() -> np.ndarray:
         with torch.no_grad():
-            return y[:, None] * (call_net(twin.features, x) * beta).cpu().numpy()
+            return np.asarray((call_net(twin.features, x) * beta).cpu()) * y[:, None]
 
     # Only the labels are checked here; the net takes the inputs in their own shape.
     y = binary_data(np.zeros((n, 1)), samples.y.cpu(), bias=False).y

@@ -25,8 +25,8 @@ def least_divergence(z: np.ndarray, u: np.ndarray, margin: float) -> np.ndarray:
         return total - margin * lam.sum(), z @ np.exp(logs - total) - margin
 
     found = minimize(dual, np.zeros(n), jac=True, bounds=[(0, None)] * n, method="L-BFGS-B")
-    p = np.exp(base + found.x @ z - logsumexp(base + found.x @ z))
-    return p / p.sum()
+    p: np.ndarray = np.exp(base + found.x @ z - logsumexp(base + found.x @ z))
+    return p / float(p.sum())
 
 
 @takes_data

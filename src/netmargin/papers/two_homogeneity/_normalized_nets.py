@@ -71,7 +71,7 @@ def require_bounded_features(inner: nn.Module, x: Tensor) -> float:
         return 1.0
     if isinstance(last, (nn.LayerNorm, nn.RMSNorm)) and not last.elementwise_affine:
         # The squares of what is normalized sum to at most their number.
-        return math.prod(last.normalized_shape) ** 0.5
+        return math.sqrt(math.prod(last.normalized_shape))
     raise ModelError(
         "Assumption 2.1, bounded features, is not met as far as the last module shows: end with a"
         " normalization without weights, NormalizedReLU, Tanh or Sigmoid; got"
@@ -110,7 +110,7 @@ class NormalizedNet(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """The features F(x; V), shape (N, m). Raises ModelError if `inner` gives another shape."""
-        found = self.inner(x)
+        found: Tensor = self.inner(x)
         if found.shape != (len(x), len(self.a)):
             raise ModelError(
                 f"The inner module must give {len(self.a)} features for each of {len(x)} inputs; it"

@@ -144,8 +144,8 @@ def late(trial: Trial, *, share: float = 1 / 16, reach: float = 1.0) -> Finding:
     p = least_divergence(Z, np.full(6, 1 / 6), random.uniform(low, high) * most)
     least, doubly = float((Z @ p).min()), random.uniform(room, 2.2)
     tilt = -Z[(Z @ p).argmin()] if against else random.normal(size=6)
-    divergence = lambda by: logsumexp(by * tilt, b=p) - by * (p @ tilt)  # noqa: E731
-    off = lambda by: 4 * n * divergence(by) - doubly * least  # noqa: E731
+    # The tilt by which the divergence, in brackets, is the wanted one.
+    off = lambda by: 4 * n * (logsumexp(by * tilt, b=p) - by * (p @ tilt)) - doubly * least  # noqa: E731
     u0 = softmax(np.log(p) + brentq(off, 0, 1e4) * tilt)
     # The features may lose a little of their margin.
     t = reach * (math.e + math.exp(math.exp(1.05 * doubly)))

@@ -75,7 +75,7 @@ def regularized_logistic(
     shapes = [D, 1 if power == 1 else D]
 
     def features(positions: Tensor) -> Tensor:
-        inner, outer = positions.split(shapes, dim=1)
+        inner, outer = positions[:, :D], positions[:, D:]
         first = (inner @ Z.T).relu()
         if power == 1:
             return labels * outer * first

@@ -57,4 +57,4 @@ def evaluate_minimizer(
 ) -> np.ndarray:
     """Outputs (n,) of that net with one output."""
     with torch.no_grad():
-        return load_minimizer(make_model, path)(X)[:, 0].numpy()
+        return np.asarray(load_minimizer(make_model, path)(X)[:, 0])

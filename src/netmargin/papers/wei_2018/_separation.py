@@ -89,7 +89,7 @@ class MarginGap:
 
     def ratio(self, d: int) -> float:
         """The leading term of Lemma 3.4 over that of Theorem 3.1, both with sqrt(D / n)."""
-        return self.net / (self.kernel * np.sqrt(d))
+        return self.net / (self.kernel * float(np.sqrt(d)))
 
 
 def draw_cut_off(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

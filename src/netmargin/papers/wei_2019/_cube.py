@@ -8,13 +8,13 @@ and |x|^2 = N + 1 = R. A predictor is f(x) = sum_i beta_i k(x . x_i).
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import linprog, minimize
 from scipy.stats import beta, norm
 
+from ...core.matrices import Floats
 from ...core.records import short_repr
 
 SIGNALS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
@@ -27,7 +27,7 @@ _STARTS = 24
 """Random starts of four means: a few local minima are right on three signals, one on all."""
 
 
-def arc_parts(c: Any) -> Any:
+def arc_parts(c: Floats) -> tuple[Floats, Floats]:
     """The parts h_r and h_g of the kernel, of the output and the hidden layer, at cosines c."""
     angle = np.pi - np.arccos(np.clip(c, -1, 1))
     return np.sqrt(np.maximum(1 - c * c, 0)) + c * angle, c * angle
@@ -69,10 +69,10 @@ class CubeKernel:
         """The number of noise coordinates."""
         return self.d - 2
 
-    def __call__(self, t: Any) -> Any:
+    def __call__(self, t: np.ndarray) -> Floats:
         """The kernel of points with x . x' = t."""
         R = self.d - 1
-        relu, gradient = arc_parts(np.asarray(t) / R)
+        relu, gradient = arc_parts(t / float(R))
         return R / (2 * np.pi) * (self.A * relu + self.B * gradient)
 
     @cached_property
@@ -80,16 +80,16 @@ class CubeKernel:
         """The products z . z' of two noises, -N to N."""
         return np.arange(-self.noise, self.noise + 1, 2)
 
-    def second_difference(self) -> np.ndarray:
+    def second_difference(self) -> Floats:
         """k(t + 1) - 2 k(t) + k(t - 1) at all levels t."""
         return self(self.levels + 1) - 2 * self(self.levels) + self(self.levels - 1)
 
-    def total(self) -> np.ndarray:
+    def total(self) -> Floats:
         """k(t + 1) + 2 k(t) + k(t - 1) at all levels t."""
         return self(self.levels + 1) + 2 * self(self.levels) + self(self.levels - 1)
 
 
-def pair_moments(p: np.ndarray, r: np.ndarray) -> np.ndarray:
+def pair_moments(p: Floats, r: Floats) -> Floats:
     """E p(z . z_i) r(z . z_j) by the disagreements of z_i and z_j, of functions at all levels."""
     N = len(p) - 1
     found = np.zeros(N + 1)
@@ -144,12 +144,12 @@ class Span:
     @cached_property
     def _disagreements(self) -> np.ndarray:
         """In how many coordinates the noises of two samples differ."""
-        z = self.X[:, 2:]
-        return (self.kernel.noise - z @ z.T) // 2
+        agreements: np.ndarray = self.X[:, 2:] @ self.X[:, 2:].T
+        return (self.kernel.noise - agreements) // 2
 
-    def _moments(self, p: np.ndarray, r: np.ndarray) -> np.ndarray:
+    def _moments(self, p: Floats, r: Floats) -> Floats:
         """The matrix E p(z . z_i) r(z . z_j)."""
-        return pair_moments(p, r)[self._disagreements]
+        return pair_moments(p, r).take(self._disagreements)
 
     @cached_property
     def total_moments(self) -> np.ndarray:
@@ -177,8 +177,7 @@ class Span:
         G, values = self.total_moments, np.linalg.eigvalsh(self.total_moments)
         if values[0] <= _CONDITION * values[-1]:
             return 0.0
-        largest = lambda form: float(eigh(form, G, eigvals_only=True)[-1])  # noqa: E731
-        blind = largest(signs * self._moments(second, second))
+        blind = float(eigh(signs * self._moments(second, second), G, eigvals_only=True)[-1])
         if blind >= 1:
             return 0.0
         coefficients, table = fourier(self.kernel.total()), kravchuk(self.kernel.noise)
@@ -186,14 +185,14 @@ class Span:
         for p in _POWERS:
             weights = [float(p - 1) ** s * coefficients[s] ** 2 for s in range(len(coefficients))]
             smoothed = np.array(weights) @ table.astype(float)
-            kappa = largest(smoothed[self._disagreements])
+            kappa = float(eigh(smoothed[self._disagreements], G, eigvals_only=True)[-1])
             best = max(best, share / 4 * ((1 - blind) / kappa) ** (p / (p - 2)))
         return best
 
     @cached_property
     def _seen(self) -> np.ndarray:
         """The products a . a_i of the signals, (n, 4)."""
-        return self.X[:, :2] @ SIGNALS.T
+        return np.tensordot(self.X[:, :2], SIGNALS, (1, 1))
 
     @cached_property
     def _tables(self) -> dict[int, np.ndarray]:
@@ -204,10 +203,10 @@ class Span:
     def _means(self) -> np.ndarray:
         """The means of k(x . x_i) given the signal, (n, 4)."""
         noise = _binomials(self.kernel.noise)
-        mean = {shift: float(noise @ table) for shift, table in self._tables.items()}
-        return np.vectorize(mean.get)(self._seen)
+        means = np.array([noise @ self._tables[shift] for shift in (-1, 0, 1)])
+        return means.take(self._seen + 1)
 
-    def _population_moments(self) -> np.ndarray:
+    def _population_moments(self) -> Floats:
         """The matrix E k(x . x_i) k(x . x_j)."""
         M = np.zeros((len(self.y),) * 2)
         for p, first in self._tables.items():
@@ -218,7 +217,7 @@ class Span:
 
     def fit_least_squares(self) -> np.ndarray:
         """The beta of least mean squared error over all points."""
-        target = self._means @ LABELS / 4
+        target: Floats = self._means @ LABELS / 4
         return np.linalg.lstsq(self._population_moments(), target, rcond=1e-13)[0]
 
     def find_best(self) -> np.ndarray:
@@ -226,13 +225,13 @@ class Span:
         Q = self._means
         S = self._population_moments() - Q @ Q.T / 4
         solved = np.linalg.lstsq(S, Q, rcond=1e-13)[0]
-        inverse = np.linalg.pinv(Q.T @ solved)
+        inverse: Floats = np.linalg.pinv(Q.T @ solved)
 
-        def scale(means: np.ndarray) -> np.ndarray:
+        def scale(means: Floats) -> Floats:
             """Means in this direction with noise 1."""
             return means / math.sqrt(means @ inverse @ means)
 
-        def error(means: np.ndarray) -> float:
+        def error(means: Floats) -> float:
             """The error of normal noise around them."""
             return float(norm.cdf(-LABELS * scale(means)).mean())
 

@@ -135,8 +135,7 @@ def power_correlation(trial: Trial, *, pairs: float = 1.0, odd: float = 0.0) -> 
     powers = [(cube @ z.T) ** a @ beta for a in range(6)]
     # The functions chi_S of all sets S, at all points and at the samples.
     sets = (1 - cube) // 2
-    chi = lambda points: 1 - 2 * (((1 - points) // 2) @ sets.T % 2)  # noqa: E731
-    weights = (beta @ chi(z)) ** 2
+    weights = (beta @ (1 - 2 * (((1 - z) // 2) @ sets.T % 2))) ** 2
     mass = np.array([weights[sets.sum(1) == s].sum() for s in range(N + 1)])
     C = np.array([[_count_words(a, s, N) for s in range(N + 1)] for a in range(6)], float)
     C[2, 2] *= pairs

@@ -56,7 +56,7 @@ def compute(run: Row, settings: Settings) -> Row:
 def _active(net: nn.Sequential, X: Tensor) -> Tensor:
     """List which hidden units are active on which samples, (n, m)."""
     with torch.no_grad():
-        return net[0](X) > 0
+        return torch.gt(net[0](X), 0)
 
 
 def draw(settings: Settings, rows: list[Row]) -> Any:
