@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 import netmargin as nm
 from netmargin.cli import main
 from netmargin.papers.ledger.pages import failure, loose, row, write_markdown
+from netmargin.papers.wei_2018 import claims_path
 from netmargin.theory import CLAIMS, Claim, Finding, Trial, verify
 
 
@@ -98,6 +100,7 @@ BROKEN = [
     ("wei/net-beats-kernel", {"draw": half_plane}, [0]),
     ("wei/regression-limit", {"factor": 2.1}, [0]),
     ("wei/regression-limit", {"objective": 0.98}, [0]),
+    ("wei/regression-limit", {"objective": -1.0}, [0]),
     ("wei/kernel-regression-norm", {"factor": 1.1}, range(3)),
     ("wei/kernel-regression-norm", {"across": 1.8}, [5]),
     ("wei/kernel-regression-norm", {"kernel": other_kernel}, range(3)),
@@ -321,6 +324,7 @@ def test_claims_hold(id):
     "lyu-li/rates",
     "lyu-li/smoothed-monotone sign1",
     "wei/regression-limit factor",
+    "wei/regression-limit objective1",
     "two-homogeneity/parity-error",
     "wei/net-beats-kernel draw",
     # Of claims of which another row is slow alone.
@@ -350,6 +354,29 @@ def made(violations, tolerance: float = 0.5) -> Claim:
     """A claim of two quick trials and nine, whose violations depend on the trial."""
     check = lambda trial: Finding.of(violations(trial), f"setting {trial.number}")  # noqa: E731
     return Claim("x/y", "-", "-", "-", tolerance, "-", 2, 9, check)
+
+
+@pytest.mark.parametrize("above", [2, 3])
+def test_no_more_than_two_paths_may_end_above_the_certified_net(monkeypatch, above):
+    """Paths whose nets have .6% more than the least norm, which 1% would allow, then with it."""
+    problem: dict[str, float] = {}
+    paths = []
+
+    def solve(X, y, norm):
+        problem["least"] = nm.solvers.min_norm_interpolation(X, y, norm=norm).norm
+        return SimpleNamespace(norm=problem["least"])
+
+    def follow(make, X, y, *, lambdas, starts, seed, iterations):
+        size = 2 * problem["least"] * (1.006 if len(paths) < above else 1.0) * np.ones(len(lambdas))
+        columns = {"norm": size**0.5, "log_objective": np.log(size * np.array(lambdas))}
+        paths.append(SimpleNamespace(column=columns.__getitem__))
+        return paths[-1]
+
+    monkeypatch.setattr(claims_path, "min_norm_interpolation", solve)
+    monkeypatch.setattr(claims_path, "interpolation_path", follow)
+    entry = CLAIMS["wei/regression-limit"].examine(trials=[3])
+    assert (len(paths), entry.holds) == (3, above == 2)
+    assert entry.setting == f"8 points in 1 dimensions, {above} paths left out"
 
 
 def test_a_printed_error_that_cannot_be_shown_makes_its_claim_fail():

@@ -292,9 +292,9 @@ def _() -> Finding:
     " |alpha|_1, and L_lambda <= lambda 2 min |alpha|_1 -> 0",
     source=f"{W18}, Theorem D.3; {W19}, Theorem B.10",
     hypotheses=(
-        "4, 6 and 8 points on a line and 4 in the plane with random targets, 100 neurons or, above"
-        " the interpolation, 200 or 400, the best of four starts; lambda from .01 to 1e-6; least"
-        " norm certified"
+        "4, 6 and 8 points on a line and 4 in the plane with random targets; lambda from .01 or"
+        " .001 to 1e-6; best of four starts with 100, 200 or 400 neurons: judged is the first path"
+        " with L_lambda at most 0.5% above the certified net's; two at most are left out"
     ),
     tolerance=0.01,
     because="within 1%: that counts as holding",
@@ -305,26 +305,20 @@ def regression_limit(trial: Trial, *, factor: float = 2.0, objective: float = 1.
     random, n, d = trial.random, *((4, 1), (6, 1), (4, 2), (8, 1))[trial.number % 4]
     X = np.linspace(-1, 1, n)[:, None] if d == 1 else random.normal(size=(n, d))
     y = random.normal(size=n)
-    least = min_norm_interpolation(X, y, norm="l1")
+    least, data = min_norm_interpolation(X, y, norm="l1"), (torch.tensor(X), torch.tensor(y))
     # From a strong penalty on, as minimizers of weak ones are many: the path chooses among them. At
-    # .1 it turns off so many neurons that paths end in local minima, up to 10% above.
+    # .1 it turns off so many neurons that paths end in local minima, up to 10% above; at .01, some.
     lambdas = [1e-2, 1e-3, *([1e-4, 1e-5] if n > 4 else []), 1e-6]
-    # The theorem is about minimizers: what is above the interpolation is none, and wider nets have
-    # fewer local minima.
-    for width in (100, 200, 400):
-        path = interpolation_path(
-            partial(mlp, [d, width, 1]),
-            torch.tensor(X),
-            torch.tensor(y),
-            lambdas=lambdas,
-            starts=4,
-            seed=trial.seed,
-        )
-        # lambda ||Theta||^2 is at most what it is for the interpolation, for every lambda.
-        values = np.exp(path.column("log_objective")) / (2 * least.norm * np.array(lambdas))
-        if values.max() < 1.005:  # half of the tolerance
+    # The theorem is about minimizers: a path with L_lambda above the certified net's has others.
+    for left_out, (width, iterations) in enumerate([(100, 100), (200, 300), (400, 1000)]):
+        net, penalties = partial(mlp, [d, width, 1]), lambdas[min(left_out, 1) :]
+        options: dict[str, Any] = {"starts": 4, "seed": trial.seed, "iterations": iterations}
+        path = interpolation_path(net, *data, lambdas=penalties, **options)
+        values = np.exp(path.column("log_objective")) / (2 * least.norm * np.array(penalties))
+        if minimal := values.max() < 1.005:  # half of the tolerance
             break
     ratios = np.array(path.column("norm")) ** 2 / (factor * least.norm)
+    off = [1 - ratios[-1], *(ratios - 1), *-np.diff(ratios), *(values - objective)]
+    where = f"{n} points in {d} dimensions, {left_out + (not minimal)} paths left out"
     shown = f"||Theta||^2 / (2 |alpha|_1) = {ratios[-1]:.5f}"
-    off = [1 - ratios[-1], *(ratios - 1), *-np.diff(ratios), *(values / objective - 1)]
-    return Finding.of_one(off, f"{n} points in {d} dimensions", shown)
+    return Finding.of_one(off if minimal else [np.inf], where, shown)
