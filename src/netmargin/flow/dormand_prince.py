@@ -1,7 +1,7 @@
 """One step of Dormand and Prince's embedded Runge-Kutta pair of orders 5 and 4, with dense output.
 
-Our own rather than scipy's, because events change the field within a step, time is kept by its
-logarithm, and velocities carry more than their direction.
+The coefficients are scipy's, the step our own: events change the field within it, time is kept by
+its logarithm, and velocities carry more than their direction.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,33 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from scipy.integrate import RK45
 from torch import Tensor
 
 ORDER = 5
 """Order of the method, which says how a step length follows from its error."""
 # RK5(4)7M of Dormand and Prince 1980: how each stage's point follows from the stages before.
-_STAGES = (
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
-)
+_STAGES = [*(RK45.A[k, :k].tolist() for k in range(1, 6)), RK45.B.tolist()]
 # Weights of the embedded method of order 4, which estimates the error, and of the solution itself:
 # its last stage is at the end of the step, and is the first of the next one.
 LOWER_WEIGHTS = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
 WEIGHTS = (*_STAGES[-1], 0.0)  # 0: the last stage is evaluated at the end of the step itself
 # Shampine's interpolant of order 4: coefficients of sigma .. sigma^4 per stage.
-_DENSE = (
-    (1, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432),
-    (0, 0, 0, 0),
-    (0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799),
-    (0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072),
-    (0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632),
-    (0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844),
-    (0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423),
-)
+_DENSE = RK45.P.tolist()
 
 
 @dataclass(frozen=True)
