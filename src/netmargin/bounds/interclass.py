@@ -194,17 +194,12 @@ def interclass_bound(
     epsilon = check_number("epsilon", epsilon, above=0, below=1)
     ratio = radius / distance
     scales = math.log2(4 * (radius + 1) * constant) + (r + 2) * math.log2(ratio)
-    return Bound(
-        {
-            "complexity": constant / math.sqrt(n) * ratio ** ((r + 3) / (2 - epsilon)),
-            # B counts scales of the margin; below 1 its logarithm would be a negative term.
-            "all margins at once": math.sqrt(math.log(max(scales, 1.0)) / n),
-            "confidence": confidence_term(n, delta),
-        },
-        1 - delta,
-        (
-            INDEPENDENT_SAMPLES,
-            f"|x| <= {radius:.4g}; Delta_{r} of all is at most {distance:.4g}, and small enough",
-            f"the constant C_epsilon({r}) is {constant:g} (chosen)",
-        ),
-    )
+    terms = {
+        "complexity": constant / math.sqrt(n) * ratio ** ((r + 3) / (2 - epsilon)),
+        # B counts scales of the margin; below 1 its logarithm would be a negative term.
+        "all margins at once": math.sqrt(math.log(max(scales, 1.0)) / n),
+        "confidence": confidence_term(n, delta),
+    }
+    small = f"|x| <= {radius:.4g}; Delta_{r} of all is at most {distance:.4g}, and small enough"
+    chosen = f"the constant C_epsilon({r}) is {constant:g} (chosen)"
+    return Bound(terms, 1 - delta, (INDEPENDENT_SAMPLES, small, chosen))

@@ -1,6 +1,4 @@
-"""Checks of arguments that every public function shares: each raises one sentence that says what
-was given and what to give.
-"""
+"""Checks of arguments, for all public functions: one sentence says what was given, what to give."""
 
 import difflib
 import math

@@ -1,6 +1,4 @@
-"""Convex quadratic programs over cones, by Clarabel. Its answers are candidates: callers recompute
-what they prove in float64.
-"""
+"""Convex quadratic programs over cones, by Clarabel: candidates, which callers prove in float64."""
 
 import math
 import threading

@@ -16,9 +16,7 @@ LN10 = math.log(10.0)
 """Rows and plots show logs to base 10, as the papers do."""
 
 _TINY_EXPONENT = -37.0
-"""Below this, log1p(e^z) equals e^z (1 - e^z / 2) to float64 precision, and far below it e^z
-underflows.
-"""
+"""Below this, log1p(e^z) is e^z (1 - e^z / 2) in float64, and far below it e^z underflows."""
 _LOG_LOG2, _LOG_LOG2_REST = -0.36651292058166435, 2.0606571710351486e-17
 """log(log 2) as the sum of a float64 and its rounding error: differences from it keep all digits.
 """

@@ -16,15 +16,11 @@ from .saved_records import Record
 Floats = NDArray[np.float64]
 """An array of float64, of any shape."""
 EPS = 2.0**-52
-"""Twice what rounding to float64 changes, relative to a number; that covers what is of second order
-(Higham 2002, 3.1).
-"""
+"""Twice the relative rounding of float64, to cover the second order (Higham 2002, 3.1)."""
 LEAST = 2.0**-1074
 """The least float64 above 0: what underflows is off by less."""
 _MANY_SAMPLES = 5_000
-"""Samples from which a warning comes before long work: a matrix of all pairs takes 200 MB there,
-and solvers take minutes.
-"""
+"""Samples from which long work gets a warning: all pairs take 200 MB there, and solvers minutes."""
 _SYMMETRY = 1e-9
 """Relative differences of a kernel and its transpose up to this pass as rounding: float64 leaves
 some 1e-15, while the errors of float32, some 1e-7, are to be refused.

@@ -70,10 +70,8 @@ def _read_files(*names: str) -> tuple[np.ndarray, ...] | None:
     for folder in folders("mnist"):
         forms = [[folder / name, folder / f"{name}.gz"] for name in names]
         if all(found := [[path for path in form if path.exists()] for form in forms]):
-            return tuple(
-                _read_idx(path, _SHA256[name])
-                for (path, *_), name in zip(found, names, strict=True)
-            )
+            pairs = zip(found, names, strict=True)
+            return tuple(_read_idx(path, _SHA256[name]) for (path, *_), name in pairs)
     return None
 
 

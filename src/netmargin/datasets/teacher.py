@@ -13,9 +13,7 @@ _MOST_TRIES = 10_000
 margin that fewer than one sample in 10,000 has.
 """
 _LEAST_SCORE = 1e-12
-"""Samples whose score is smaller in size are drawn again even for margin 0: rounding could decide
-their label.
-"""
+"""Samples of smaller scores are drawn again, even for margin 0: rounding could decide labels."""
 
 
 def teacher(

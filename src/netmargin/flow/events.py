@@ -17,9 +17,7 @@ _GATE_TOLERANCE = 1e-9
 squares problem, and are less accurate than pre-activations.
 """
 _GATE_AT_BOUND = 1e-10
-"""Distance to 0 or 1 at which a bounded gate is at that end; bvls puts such gates onto it exactly,
-up to rounding.
-"""
+"""Distance to 0 or 1 at which a bounded gate is at that end: bvls puts it there up to rounding."""
 _EVENT_TOLERANCE = 1e-14
 """Accuracy of the share of a step at which an event lies: as far as float64 goes, because the flow
 goes on from there as if it were on the kink.

@@ -11,9 +11,7 @@ from .scaling import FACTORS, ScalingProbe, draw_noise
 from .vocabulary import Kind
 
 _LARGEST_POWER = 60.0
-"""Drawn factors change the outputs by at most so many decades: squares of intermediate values still
-fit in float64 (1e308) then.
-"""
+"""Drawn factors change outputs by at most so many decades: squares still fit in float64 (1e308)."""
 Scaling = tuple[dict[str, float], float]
 """The factor of each parameter, and the factor by which the outputs must change."""
 

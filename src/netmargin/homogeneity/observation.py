@@ -25,9 +25,7 @@ _TOLERANCE = 1e-9
 not scale misses by far more at these factors.
 """
 _DENOMINATOR = 12
-"""Exponents are sought among fractions up to this denominator: roots of higher order do not occur
-in nets.
-"""
+"""Exponents are sought among fractions up to this denominator: nets have no higher roots."""
 
 
 def observe_exponents(

@@ -24,9 +24,7 @@ that cannot: far above the accuracy of the solver, far below the fractions that 
 _NAMED = 3
 """Conditions that contradict each other and are named: more would hide them."""
 _REMEMBERED = 64
-"""Nets whose exponents are kept, as a net is measured again and again: one of 200 parameters takes
-half a MB.
-"""
+"""Nets whose exponents are kept, as nets are measured often: one of 200 parameters takes 0.5 MB."""
 
 
 def find_quasi_exponents(

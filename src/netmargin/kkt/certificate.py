@@ -155,14 +155,12 @@ class KKTCertificate(Record):
 
     def _table(self) -> Table:
         """How far the net is from a KKT point, what is proved of it, and what it rests on."""
+        least = number(self.epsilon_lower / self.norm, ROUND_FLOOR)
         rows: list[Row] = [
             ("relative epsilon", (number(self.relative_epsilon), Certainty.MEASURED)),
             "Epsilon over the norm of the weights. 0: a KKT point, where to first order no small"
             " change of the weights of a smooth net gains margin; 1: nothing like one.",
-            (
-                "no multipliers give less than",
-                (number(self.epsilon_lower / self.norm, ROUND_FLOOR), Certainty.PROVED),
-            ),
+            ("no multipliers give less than", (least, Certainty.PROVED)),
             "Proved but for rounding, which is measured, for exactly these weights.",
         ]
         if self.radius > 0:
@@ -175,30 +173,20 @@ class KKTCertificate(Record):
             rows.append(("and delta", (number(self.radius_delta), Certainty.MEASURED)))
             if self.kink_share is not None:
                 rows.append(("pre-activations that near a kink", f"{100 * self.kink_share:.2g}%"))
+        epsilon, delta = number(self.relative_loss_epsilon), number(self.loss_delta)
+        pairs = f"{len(self.multipliers):,} pairs of a sample and a rival class"
         rows += [
             ("delta", (number(self.delta), Certainty.MEASURED)),
             "The largest product of a multiplier and what its score gap exceeds 1 by: 0 at a KKT"
             " point. trade_off(delta) is the epsilon that less leaves.",
             ("cosine of theta and -grad loss", f"{self.alignment:.9f}"),
-            (
-                "by the loss's own multipliers",
-                f"relative epsilon {number(self.relative_loss_epsilon)},"
-                f" delta {number(self.loss_delta)}",
-            ),
-            (
-                "samples with a weight",
-                f"{len(self.support):,} of {self.samples:,}, by {len(self.multipliers):,} pairs of"
-                " a sample and a rival class",
-            ),
+            ("by the loss's own multipliers", f"relative epsilon {epsilon}, delta {delta}"),
+            ("samples with a weight", f"{len(self.support):,} of {self.samples:,}, by {pairs}"),
             ("the heaviest", ", ".join(map(str, self.support[:10].tolist()))),
         ]
         if self.q_rounding > _NOTABLE_ROUNDING:
-            rows.append(
-                (
-                    "rounding",
-                    f"the smallest margin, {self.q_min:.3g}, holds to a part of"
-                    f" {self.q_rounding:.1g}, and so do delta and the multipliers",
-                )
-            )
+            held = f"{self.q_min:.3g}, holds to a part of {self.q_rounding:.1g}"
+            said = f"the smallest margin, {held}, and so do delta and the multipliers"
+            rows.append(("rounding", said))
         rows += [("completeness", str(self.completeness)), ("status", str(self.status))]
         return Table("Certificate of a max-margin point", rows)

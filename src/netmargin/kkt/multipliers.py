@@ -22,9 +22,7 @@ _BOUND_TOLERANCE = 1e-7
 solver leaves them inside by about its accuracy.
 """
 _GAIN_TOLERANCE = 1e-13
-"""Slopes below this, for vectors of length 1 and slopes of order 1, are rounding: no multiplier
-enters for them.
-"""
+"""Slopes below this, for vectors of length 1 and slopes of order 1, are rounding: none enters."""
 _SINGULAR_PIVOT = 1e-13
 """A squared pivot of Cholesky below this is rounding, for vectors of length 1: the matrix is
 singular then, and the smallest ridge that helps is added.

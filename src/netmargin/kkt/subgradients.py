@@ -40,9 +40,7 @@ _ENTERING_COLUMNS = 80
 columns that soon have no multiplier.
 """
 _MOST_COLUMNS = 1600
-"""Above this number columns without a multiplier are dropped, to bound memory and the cost of the
-least squares problem.
-"""
+"""Columns beyond which those without a multiplier go, to bound memory and least squares."""
 _ROUNDS = 12
 """Rounds at most; epsilon falls most in the first few."""
 _LEAST_PROGRESS = 0.03
@@ -50,9 +48,7 @@ _LEAST_PROGRESS = 0.03
 _PATIENCE = 2
 """... and after so many of them in a row the search ends: random points may help the next time."""
 _NEGLIGIBLE_SLOPE = 1e-9
-"""Columns whose cosine with the residual is below this, relative to ||theta~||, gain nothing but
-rounding.
-"""
+"""Columns whose cosine with the residual is less, relative to ||theta~||, gain only rounding."""
 
 
 def check_radius(radius: float) -> float:

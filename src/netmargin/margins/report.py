@@ -39,9 +39,7 @@ FORMULAS = {
 }
 """The rows of `MarginReport.margins` in their order; s_j are the score gaps to other classes."""
 _PREFIXES = {"global": "", "layers": "layer_", "partial": "partial_", "quasi": "quasi_"}
-"""How rows of histories call these rows: "layers" are `layer_normalized_margin` and
-`layer_smoothed_margin` there.
-"""
+"""How histories call these rows: `layer_normalized_margin`, `layer_smoothed_margin` of "layers"."""
 
 
 def _no_classes() -> Tensor:

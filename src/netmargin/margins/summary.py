@@ -36,12 +36,10 @@ def list_verdict(report: Any) -> list[Row]:
 
 def list_rows(report: Any) -> list[Row]:
     """All that is known of a `MarginReport`."""
+    loss = f"{_show_loss(report.log10_mean_loss)}, log10 {report.log10_mean_loss:.3f}"
     return [
         *_describe_errors(report),
-        (
-            f"mean {report.loss.name} loss",
-            _measured(f"{_show_loss(report.log10_mean_loss)}, log10 {report.log10_mean_loss:.3f}"),
-        ),
+        (f"mean {report.loss.name} loss", _measured(loss)),
         "The margin of a sample is the score of its class, before any softmax, minus the best other"
         " score (with one output: the score times the label, 1 or -1); negative where it is wrong.",
         *_describe_distances(report),
@@ -131,16 +129,14 @@ def _describe_rank(report: Any) -> list[Row]:
     ]
     if report.heldout is False:
         return [*found, "These are training samples. Measure others: heldout=True."]
-    weighted = report.margin_weighted_error
+    error = report.margin_weighted_error
+    weighted = "–" if error is None else f"{100 * error:.2f}%"
     return [
         *found,
         ("z = mean margin / standard deviation", _measured(number(report.z))),
         "Larger is better. It tells nets apart as the error on one and a half to four times as many"
         " labels would; it is neither an error rate nor a test statistic.",
-        (
-            "margin-weighted error",
-            _measured("–" if weighted is None else f"{100 * weighted:.2f}%"),
-        ),
+        ("margin-weighted error", _measured(weighted)),
         "The share of wrong samples in the sizes of all margins: small where they are close calls."
         " nm.compare(models, data) says which differences between nets are more than chance.",
     ]

@@ -1,6 +1,4 @@
-"""The gates of ReLU nets: pre-activations of every relu in a forward pass, relus with prescribed
-gates, and smoothed ones.
-"""
+"""The gates of ReLU nets: pre-activations of relus, relus with prescribed gates, smoothed ones."""
 
 from collections.abc import Sequence
 from typing import Any

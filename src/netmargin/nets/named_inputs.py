@@ -1,6 +1,4 @@
-"""Inputs by name, such as `input_ids` and `attention_mask`: tensors of any shapes and types, whose
-rows are the samples.
-"""
+"""Inputs by name, such as `input_ids`: tensors of any shapes and types, whose rows are samples."""
 
 import inspect
 import math

@@ -1,6 +1,4 @@
-"""Probabilities in the place of scores: whether a net ends in a softmax or a sigmoid, and what to
-pass instead.
-"""
+"""Probabilities in place of scores: whether a net ends in softmax or sigmoid, and what to pass."""
 
 from collections.abc import Callable
 from contextlib import suppress

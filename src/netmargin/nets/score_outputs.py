@@ -1,6 +1,4 @@
-"""The scores among what a net returns: one row of class scores per sample, or a sentence on why
-there are none.
-"""
+"""The scores among what a net returns: one row per sample, or a sentence on why there are none."""
 
 import dataclasses
 import math

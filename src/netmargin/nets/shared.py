@@ -1,6 +1,4 @@
-"""Samples shared by the processes of a distributed run, where torch.distributed has some; one
-process otherwise.
-"""
+"""Samples shared by the processes of torch.distributed; one process where it runs none."""
 
 import hashlib
 import os

@@ -23,22 +23,18 @@ _LEVELS = (0.10, 0.25, 0.50, 0.75, 0.90)
 
 def write_classes(facts: Facts) -> Classes:
     """Write section 3."""
-    number = max(
-        int(torch.cat([split.labels, split.answers, split.rivals]).max()) + 1
-        for split in facts.splits
-    )
+    number = 1 + max(int(torch.cat([s.labels, s.answers, s.rivals]).max()) for s in facts.splits)
     if facts.names.names is not None:
         number = len(facts.names.names)
     rows = {split.key: _measure_classes(split) for split in facts.splits}
     hidden = {key: _find_infinite(own) for key, own in rows.items()}
-    certainty = Certainty.ESTIMATED if facts.has_distances else Certainty.MEASURED
+    tag = Tag(Certainty.MEASURED, "score margins")
+    if facts.has_distances:
+        tag = Tag(Certainty.ESTIMATED, "distances")
     return Classes(
         takeaway={split.key: _describe_classes(facts, split) for split in facts.splits},
         not_mistakes={split.key: _describe_right(split) for split in facts.splits},
-        tags=(
-            Tag(certainty, "distances" if facts.has_distances else "score margins"),
-            Tag(Certainty.MEASURED, "counts"),
-        ),
+        tags=(tag, Tag(Certainty.MEASURED, "counts")),
         names=tuple(map(facts.names.of, range(number))),
         pairs={split.key: _count_pairs(split, number) for split in facts.splits},
         rows=rows,
@@ -75,9 +71,8 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
     else:
         show = distance if facts.has_distances else significant
         where = "farthest on the wrong side" if medians[closest] < 0 else "closest to the boundary"
-        start = (
-            f"By the median, class {quoted(name(closest))} lies {where} ({show(medians[closest])})."
-        )
+        nearest, middle = quoted(name(closest)), show(medians[closest])
+        start = f"By the median, class {nearest} lies {where} ({middle})."
     said = []
     if len(present) > 2:
         neighbours = find_mistake(split.labels, split.rivals)

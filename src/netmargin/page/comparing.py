@@ -72,16 +72,13 @@ def _make_rows(found: Compared) -> tuple[NetRow, ...]:
             for number in (ERROR, Z)
         ]
         seen = found.training[index] if found.training else None
+        bar = tuple(100 * (end - start) / width for end in (low, report.error, high))
+        ends_of_bar = f"{percent(low, 1)} to {percent(high, 1)}"
         rows.append(
             NetRow(
                 name=name,
                 here=index == 0,
-                error=Cell(
-                    percent(report.error, 1),
-                    verdicts[0],
-                    tuple(100 * (end - start) / width for end in (low, report.error, high)),
-                    f"{percent(low, 1)} to {percent(high, 1)}",
-                ),
+                error=Cell(percent(report.error, 1), verdicts[0], bar, ends_of_bar),
                 z=Cell("–") if report.z is None else Cell(distance(report.z), verdicts[1]),
                 quarter=_quarter(seen or report),
                 wrong="" if seen is None else count(int((seen.q <= 0).sum())),

@@ -17,8 +17,8 @@ def choose_edges(
     splits: tuple[Measured, ...],
 ) -> tuple[np.ndarray, tuple[float, float], tuple[bool, bool]]:
     """Edges of bars of a round width, one of them 0, the ends, and whether samples lie beyond."""
-    parts = [split.distances.numpy() for split in splits]
-    values = np.concatenate([part[np.isfinite(part)] for part in parts])
+    distances = np.concatenate([split.distances.numpy() for split in splits])
+    values = distances[np.isfinite(distances)]
     if not len(values):
         values = np.array([0.0, 1.0])
     low, high = np.quantile(values, _RANGE)
@@ -33,10 +33,7 @@ def choose_edges(
     if any(not bool(split.wrong.all()) for split in splits):
         last = max(last, 1)
     edges = np.round(np.arange(first, last + 1) * width, 12)
-    beyond = (
-        any(bool((part < edges[0]).any()) for part in parts),
-        any(bool((part > edges[-1]).any()) for part in parts),
-    )
+    beyond = bool((distances < edges[0]).any()), bool((distances > edges[-1]).any())
     return edges, (float(edges[0]), float(edges[-1])), beyond
 
 

@@ -9,9 +9,7 @@ from .payload import Card, Certainty, Support, Tag
 _SHOWN = 24
 """Support vectors with a picture: two rows of a screen."""
 _CLOSE, _ON_ITS_WAY, _PROVISIONAL = 0.05, 0.3, 0.1
-"""Relative epsilons: at 0.05 the weights rebuild 99.9% of the parameters (cosine), at 0.3 they
-rebuild 95%.
-"""
+"""Relative epsilons: at 0.05 the weights rebuild 99.9% of the parameters (cosine), at 0.3 95%."""
 
 
 def write_support(facts: Facts) -> Support | None:

@@ -24,9 +24,7 @@ ATTACKS = ("walk", "random search")
 _SCALED_MEDIAN_MARGIN = 10.0
 """Median margin of the scores that are attacked, so that a slope is neither tiny nor huge."""
 _RANDOM_POINTS = 2048
-"""Random points per sample and round, divided by the dimension: a ball of many dimensions cannot be
-searched, ...
-"""
+"""Random points per sample and round, over the dimension: balls of many cannot be searched, ..."""
 _LEAST_RANDOM_POINTS = 16
 """... but so many points are tried in any case, as they cost little beside an attack."""
 _AT_ONCE = 2**14

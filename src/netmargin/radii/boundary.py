@@ -16,13 +16,9 @@ from .lipschitz import norm
 from .products import share
 
 _BOUNDARY_STEPS = 12
-"""Newton steps along the boundary at most; they converge quadratically on each smooth piece of it,
-and usually stop earlier.
-"""
+"""Newton steps along the boundary at most: quadratic on each smooth piece, most end early."""
 _COARSE_BISECTIONS = 16
-"""Bisections of a segment that crosses the boundary, while points move: 2^-16 of its length is less
-than the next step changes.
-"""
+"""Bisections of a crossing segment while points move: 2^-16 of it is less than the next step."""
 _FINE_BISECTIONS = 48
 """Bisections at the end: to 4e-15 of a segment, about the rounding of its ends."""
 _STEPS_BEHIND = 16
@@ -36,9 +32,7 @@ _ROUNDING = 2.0**-44
 LSTM of three layers differed by two between batches of 1 and of 50 samples.
 """
 _TANGENT_OVERSHOOT = 1e-6
-"""Relative distance by which a step goes beyond the tangent: the boundary itself is misclassified,
-and rounding may miss it.
-"""
+"""Relative step beyond the tangent: the boundary is misclassified, and rounding may miss it."""
 
 
 class Attacked(NamedTuple):
@@ -71,9 +65,7 @@ def compute_margin_and_slope(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Tens
 def compute_gap_and_slope(
     net: nn.Module, x: Tensor, y: Tensor, rivals: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Compute the gaps between the scores of y and of one rival each, (N,), and their gradients,
-    0 where they are no numbers.
-    """
+    """Compute gaps of y to one rival each, (N,), and their gradients, 0 where they are none."""
 
     def compute_gap(x: Tensor) -> Tensor:
         found = scores(net, x)

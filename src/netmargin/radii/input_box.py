@@ -16,9 +16,7 @@ _ATTACK_ROOM = 4.0
 the nearest misclassified point is rarely farther, and step sizes of attacks grow with it.
 """
 _BOX_ROUNDING = 1e-6
-"""Share of the width of a box by which rounding, such as that of float32 images, may put inputs
-outside it.
-"""
+"""Share of a box's width by which rounding, as of float32 images, may put inputs outside it."""
 
 
 def check_box(box: Any, samples: Arrays) -> InputBox:

@@ -14,9 +14,7 @@ from .layers import Branches, Moved, Scaled
 from .products import LARGEST_MATRIX, SMALLEST_NORMAL, multiply_absolute, without_biases
 
 _LARGEST_SIDE = 3200
-"""Smaller dimension up to which a linear map is written out as a matrix: an eigenvalue problem of
-that size takes half a minute.
-"""
+"""Smaller side up to which a linear map is written out: its eigenvalues take half a minute."""
 _LEAST_FREQUENCIES = 32
 """Frequencies per dimension at which the norm of a convolution is computed, at least: the bound
 between them is loose by 1 / cos(pi / 32) = 1.005 in each dimension for a kernel of size 3.

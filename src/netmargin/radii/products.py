@@ -19,9 +19,7 @@ SMALLEST_NORMAL = 2.0**-1022
 products lose no more to underflow; nothing is lost of zeros.
 """
 _ROUNDINGS_PER_FUNCTION = 16
-"""Roundings counted for a function of one number, such as tanh or a scaling: more than any of them
-is off by.
-"""
+"""Roundings counted for a function of one number, as tanh or a scaling: more than any is off by."""
 LARGEST_MATRIX = 60_000_000
 """Entries up to which a linear map is written out: half a GB in float64."""
 

@@ -167,18 +167,16 @@ class RobustnessReport(Record):
             rows: list[Row] = [("no radius is proved", self.no_lower)]
             return [*rows, ("no relaxations", self.no_chain)] if self.no_chain else rows
         middle = number(float(np.median(self.lower[self._right])), ROUND_FLOOR)
+        closed = f"{int(self.closed[self._right].sum())} of {_samples(self._right.sum())}"
         rows = [
             ("the answer stays up to, median", (middle, Certainty.PROVED)),
             ("proved by", _count(self.certified_by)),
-            (
-                f"both within {100 * self.tol:g}% for",
-                f"{int(self.closed[self._right].sum())} of {_samples(self._right.sum())}",
-            ),
+            (f"both within {100 * self.tol:g}% for", closed),
         ]
         if self.no_chain:
             rows.append(("Lipschitz constants alone", self.no_chain))
-        elif not (closed := self.closed[: self.examined]).all():
-            rows.append(("left open", f"{_samples((~closed).sum())}: {self._explain_open()}"))
+        elif left := int((~self.closed[: self.examined]).sum()):
+            rows.append(("left open", f"{_samples(left)}: {self._explain_open()}"))
         nothing = int((self.certified_by[: self.examined] == "").sum())
         if nothing:
             why = "the time limit" if self.status is Status.TIME_LIMIT else "rounding"

@@ -1,6 +1,4 @@
-"""Training that goes on where floats underflow: loop, learning-rate rules, stopping rules,
-checkpoints, history.
-"""
+"""Training past underflow: loop, learning-rate rules, stopping rules, checkpoints, history."""
 
 from .history import History
 from .learning_rate import AnnealedLR, ConstantLR, LearningRate, LossBasedLR

@@ -1,6 +1,4 @@
-"""The loss of an own training loop, relative to a scale that follows it: `backward` goes on where
-the loss underflows.
-"""
+"""The loss of a training loop over a scale that follows it: `backward` goes on past underflow."""
 
 import math
 from typing import Any

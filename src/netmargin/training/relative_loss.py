@@ -1,6 +1,4 @@
-"""Gradients of a loss far below float underflow, taken of the loss relative to a known scale,
-exp(log L_B - F).
-"""
+"""Gradients of a loss far below float underflow, of it over a known scale, exp(log L_B - F)."""
 
 import math
 from typing import Any

@@ -1,6 +1,4 @@
-"""Weights in files of the format safetensors: one file, the shards of an index, or the folder of a
-Hugging Face model.
-"""
+"""Weights in files of safetensors: one, the shards of an index, or a folder of Hugging Face."""
 
 import base64
 import json

@@ -24,9 +24,7 @@ from .safetensors_files import (
 _PREFIXES = ("module.", "model.", "net.", "network.", "backbone.")
 """Put before names by DataParallel, Lightning's modules and other modules around a net."""
 _KEYS = ("state_dict", "model_state_dict", "model", "weights", "net", "module")
-"""Where training scripts and Lightning keep the weights; tried first, as a file may hold several
-nets.
-"""
+"""Where scripts and Lightning keep the weights; tried first, as a file may hold several nets."""
 _REWRITTEN = (
     ("_g", "_v", "torch.nn.utils.remove_weight_norm"),
     ("_orig", "_mask", "torch.nn.utils.prune.remove"),

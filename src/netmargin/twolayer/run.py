@@ -15,9 +15,7 @@ from ..solvers.solution import ReLUMeasure
 from .smooth_margin import sample_weights
 
 _LARGEST_LOG_GROWTH = 80.0
-"""Beyond a growth of e^80, about 1e35, the weights of the samples are those of the least margin
-alone; float32 ends at e^88.
-"""
+"""Beyond a growth of e^80, about 1e35, only the least margin has a weight; float32 ends at e^88."""
 
 
 def output_growth(log_scale: Any) -> Any:

@@ -55,9 +55,7 @@ class RunGroup:
         self._loaded: list[Run] = []
 
     def advance(self, start: int, end: int, resample: Callable[[int], SolverData] | None) -> None:
-        """Take the steps start .. end - 1 with all runs that go on; those that diverge repeat them
-        at half their step sizes.
-        """
+        """Take the steps start .. end - 1 with all runs; diverging ones repeat at half size."""
         before = {run.index: replace(run) for run in self._runs}
         pending = self._runs
         while pending:

@@ -119,9 +119,7 @@ def slackness(
 def _price_neurons(
     Z: np.ndarray, prices: np.ndarray, measure: ReLUMeasure, deadline: Deadline, seed: int
 ) -> tuple[float, bool, Status]:
-    """The largest |sum_n prices_n phi(u . z_n)| over unit u, whether it is proved, and how
-    the search ended.
-    """
+    """The largest |sum_n prices_n phi(u . z_n)| over unit u, whether proved, and how it ended."""
     random = np.random.default_rng(seed)
     heaviest = measure.atoms[np.argsort(-measure.weights)[:_SEARCH_STARTS], :-1]
     drawn = draw_starts(Z, random, samples=2 * len(Z), normal=_SEARCH_STARTS)

@@ -9,13 +9,9 @@ from .quadratics import bound_length, bound_lengths, diagonalize
 from .units import minimize_on_branch, negative_branch, positive_branch
 
 _WEIGHTS = (0.5, 1.0, 2.0)
-"""Multiples of a weight of the quadratic that is best for symmetric intervals, tried for each
-functional.
-"""
+"""Multiples of the weight that is best for symmetric intervals, tried for each functional."""
 _STEPS = 6
-"""Newton steps for the multiplier of the ball: each is proved whatever it is, and more change
-nothing.
-"""
+"""Newton steps for the multiplier of the ball: each is proved anyway, and more change nothing."""
 
 
 def bound_functionals(

@@ -21,13 +21,9 @@ _LEAST_CENTRING, _MOST_CENTRING = 0.02, 0.8
 what the predictor leaves.
 """
 _SHORT_PREDICTION, _CENTRING_OF_SHORT = 0.2, 0.6
-"""Steps of the predictor below the first keep the second: away from the central path it comes
-first to go back there.
-"""
+"""Predictor steps below the first keep the second: off the central path they lead back first."""
 _LEAST_PREDICTION = 0.1
-"""Steps of the predictor below which there is no corrector: with one, 784-256-256-10 needs twice as
-many steps.
-"""
+"""Predictor steps too short for a corrector: with one, 784-256-256-10 takes twice the steps."""
 
 
 class Step(NamedTuple):
