@@ -154,10 +154,8 @@ def _make_error(
     shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
     if len(shown) > _LONGEST_SHOWN:
         shown = f"{type(value).__name__} {shown[:80]} ..."
-    return ArgumentError(
-        f"{name} must be {wanted}{' or None' if optional else ''}; got {shown}"
-        + (f". {hint}" if hint else "")
-    )
+    or_none, advice = " or None" * optional, f". {hint}" if hint else ""
+    return ArgumentError(f"{name} must be {wanted}{or_none}; got {shown}{advice}")
 
 
 def require_numbers(array: Any, name: str) -> Any:

@@ -71,11 +71,8 @@ def _apply_stored_statistics(
 ) -> AnyDegree:
     if trace.statistics_follow(value, mean, variance):
         return _apply_normalization(trace, value, scale, shift, epsilon)
-    degree = trace.invariant(
-        trace.degree(value),
-        STORED_STATISTICS,
-        "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)",
-    )
+    instead = "nn.GroupNorm or nn.LayerNorm, or analyse in training mode (batch statistics)"
+    degree = trace.invariant(trace.degree(value), STORED_STATISTICS, instead)
     return _apply_affine(trace, degree, value, scale, shift)
 
 

@@ -158,11 +158,8 @@ def observe(
             break
     layers = layers_of(names)
     kind, order, groups = read_groups(probe, layers)
-    blocker = Blocker(
-        hidden.where,
-        hidden.reason,
-        "register a rule with netmargin.homogeneity.rule, for a derived answer",
-    )
+    advice = "register a rule with netmargin.homogeneity.rule, for a derived answer"
+    blocker = Blocker(hidden.where, hidden.reason, advice)
     unknown = Homogeneity(Kind.UNKNOWN, None, {}, {}, (blocker,), Evidence.NUMERICAL)
     if kind is Kind.UNKNOWN or blind:
         return replace(unknown, notes=blind)

@@ -166,9 +166,8 @@ class ConstraintSearch:
         gradients, values = constraints.gradients(chosen), constraints.values_of(chosen)
         by_euler = self._problem.order * values
         direct = gradients.along(self._problem.target)
-        if not torch.allclose(
-            direct, by_euler, rtol=_EULER_TOLERANCE, atol=_EULER_TOLERANCE * self._problem.norm
-        ):
+        rounding = _EULER_TOLERANCE * self._problem.norm
+        if not torch.allclose(direct, by_euler, rtol=_EULER_TOLERANCE, atol=rounding):
             worst = int((direct - by_euler).abs().argmax())
             raise ModelError(
                 f"Euler's theorem fails: <theta, grad s> = {direct[worst].item():.9g} but L s ="

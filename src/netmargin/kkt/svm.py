@@ -101,9 +101,8 @@ def tangent_svm(
     max_constraints, seed = check_count("max_constraints", max_constraints), check_seed(seed)
     problem = Problem(model, data, norm=norm, loss=CrossEntropy())
     count = min(max_constraints, problem.constraints.count)
-    chosen = problem.constraints.smallest(
-        torch.argsort(problem.report.q, stable=True)[:count], count
-    )
+    nearest = torch.argsort(problem.report.q, stable=True)[:count]
+    chosen = problem.constraints.smallest(nearest, count)
     gram = problem.constraints.gradients(chosen).inner().cpu().numpy()
     # <theta~, grad s> by Euler.
     slopes = problem.order * problem.constraints.values_of(chosen).cpu().numpy()

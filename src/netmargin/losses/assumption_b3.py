@@ -65,22 +65,16 @@ class B3Report(Record):
     def __str__(self) -> str:
         if self.holds:
             constants = f"b_f = {self.b_f:g}, b_g = {self.b_g:g}, K = {self.K:.4g}"
-            return "; ".join(
-                [f"(B3) holds up to q = {self.largest_q:g} with {constants}", *self.caveats]
-            )
+            found = f"(B3) holds up to q = {self.largest_q:g} with {constants}"
+            return "; ".join([found, *self.caveats])
         return "(B3) fails: " + "; ".join(self.violations)
 
 
 def check_b3(loss: _Loss, largest_q: float) -> B3Report:
     """Check f' = df/dq, g = f^{-1}, and (B3.2) to (B3.4) on a logarithmic grid of this length."""
     largest_q = check_number("largest_q", largest_q, above=0)
-    q = loss.b_f + torch.logspace(
-        -3,
-        torch.log10(torch.tensor(largest_q, device="cpu")).item(),
-        _GRID_POINTS,
-        dtype=torch.float64,
-        device="cpu",
-    )
+    end = torch.log10(torch.tensor(largest_q, device="cpu")).item()
+    q = loss.b_f + torch.logspace(-3, end, _GRID_POINTS, dtype=torch.float64, device="cpu")
     # The formulas first: where one is wrong, what follows from them says nothing of the loss.
     flaw, slope = _compare_formulas(loss, q, _INVERSE_TOLERANCE), loss.f_prime(q)
     violations = [flaw] if flaw else []
@@ -140,12 +134,9 @@ def _bound_slope_ratios(loss: _Loss, q: Tensor) -> tuple[float, float, list[str]
 
 def _find_caveats(loss: _Loss) -> tuple[str, ...]:
     """A sentence where f' is not positive at a margin below b_f; nothing where it is."""
-    below = torch.cat(
-        [
-            -torch.logspace(-3, 2, 200, dtype=torch.float64, device="cpu").flip(0),
-            torch.linspace(0, loss.b_f, 50, dtype=torch.float64, device="cpu"),
-        ]
-    )
+    negative = -torch.logspace(-3, 2, 200, dtype=torch.float64, device="cpu").flip(0)
+    others = torch.linspace(0, loss.b_f, 50, dtype=torch.float64, device="cpu")
+    below = torch.cat([negative, others])
     rising = loss.f_prime(below) > 0
     if rising.all():
         return ()

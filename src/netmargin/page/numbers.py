@@ -31,10 +31,7 @@ def round_down(value: float, digits: int = 4) -> float:
 
 
 def distance(value: float, *, down: bool = False) -> str:
-    """A distance with two decimals, small ones with three, large ones with fewer.
-
-    With `down`, for what is proved, it is never above the number.
-    """
+    """A distance of two decimals, small ones three, large ones fewer; `down` never rounds up."""
     size = abs(value)
     if math.isinf(value):
         return sign(value, "∞")

@@ -214,13 +214,8 @@ def kink_constant(layer: nn.Module, x: Tensor) -> float:
         return layer.weight.abs().max().clamp(min=1.0).item()
     if isinstance(layer, (nn.MaxPool1d, nn.MaxPool2d)):
         dimensions = 1 if isinstance(layer, nn.MaxPool1d) else 2
-        sizes, strides, dilations = (
-            _spread(value, dimensions)
-            for value in (layer.kernel_size, layer.stride, layer.dilation)
-        )
-        windows = [
-            k if d > 1 else math.ceil(k / s)
-            for k, s, d in zip(sizes, strides, dilations, strict=True)
-        ]
+        given = (layer.kernel_size, layer.stride, layer.dilation)
+        sides = zip(*(_spread(value, dimensions) for value in given), strict=True)
+        windows = [k if d > 1 else math.ceil(k / s) for k, s, d in sides]
         return math.sqrt(math.prod(windows))
     return 1.0

@@ -100,10 +100,8 @@ class RobustnessReport(Record):
         if epsilons is None:
             epsilons = np.linspace(0, self.largest, 101)
         epsilons = np.asarray(epsilons, dtype=float)
-        shares = {
-            name: (radii[None] > epsilons[:, None]).mean(1)
-            for name, radii in (("certified", self.lower), ("attacked", self.upper))
-        }
+        ends = {"certified": self.lower, "attacked": self.upper}
+        shares = {name: (radii > epsilons[:, None]).mean(1) for name, radii in ends.items()}
         return pandas.DataFrame({"epsilon": epsilons} | shares)
 
     def frame(self) -> Any:

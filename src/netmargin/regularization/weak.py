@@ -74,10 +74,8 @@ def weak_regularization(
     Source: Wei et al. 2018, Theorem 2.2 and Appendix A.3; 2019, Theorem C.2.
     """
     n, classes = check_count("n", n), check_count("classes", classes, at_least=2)
-    margin, order, r = (
-        check_number(name, value, above=0)
-        for name, value in (("margin", margin), ("order", order), ("r", r))
-    )
+    margin = check_number("margin", margin, above=0)
+    order, r = check_number("order", order, above=0), check_number("r", r, above=0)
     approximation = check_number("approximation", approximation, at_least=1)
     count, share = math.log(n * (classes - 1)), r / order
     if count < math.log(2):

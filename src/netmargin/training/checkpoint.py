@@ -106,9 +106,8 @@ def _find_object(error: Exception) -> str:
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read the checkpoint of a run, of the present format. Raises CheckpointError."""
     state = load(path)
-    if "netmargin_format" not in state or not all(
-        isinstance(state.get(key), dict) for key in ("model", "settings", "lr")
-    ):
+    parts = [state.get(key) for key in ("model", "settings", "lr")]
+    if "netmargin_format" not in state or not all(isinstance(part, dict) for part in parts):
         raise CheckpointError(
             f"{path} is not a checkpoint of a netmargin run. Choose another folder."
         )

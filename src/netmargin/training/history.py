@@ -73,14 +73,11 @@ class History(Record):
         if "temperature" in first:  # an ascent, whose rows have a norm of its own
             del columns["log10_mean_loss"]
         over, head = self._over
-        places = [self.rows[index].get(over, index) for index in chosen]
-        rows = [
-            (
-                str(at) if isinstance(at, int) else number(at),
-                *(number(_shown(self.rows[index], key)) for key in columns),
-            )
-            for index, at in zip(chosen, places, strict=True)
-        ]
+        rows = []
+        for index in chosen:
+            at = self.rows[index].get(over, index)
+            place = str(at) if isinstance(at, int) else number(at)
+            rows.append((place, *(number(_shown(self.rows[index], key)) for key in columns)))
         heads: list[Cell] = [head] * bool(rows)
         heads += [(name, Certainty.MEASURED) for name in columns.values()]
         notes = [self.message or str(self.status), self._describe_wrong()]

@@ -99,14 +99,9 @@ class Run:
         self.kept = self._copy_state()
 
     def _begin_anew(self) -> None:
+        net, known = settle_scores(self.model), self.homogeneity
         report = self._measure_by(
-            lambda size: measure(
-                settle_scores(self.model),
-                self.measured,
-                loss=self.loss,
-                homogeneity=self.homogeneity,
-                batch_size=size,
-            )
+            lambda n: measure(net, self.measured, loss=self.loss, homogeneity=known, batch_size=n)
         )
         if report.saturated:
             warn_caller(report.warning)
@@ -236,11 +231,8 @@ class Run:
                 return self.whole.measure() if self.whole.is_finite() else None
             if not all(map(are_finite, chain(self.model.parameters(), self.model.buffers()))):
                 return None
-            return self._measure_by(
-                lambda size: measure_margins(
-                    self.model, self._batches(self.measured, size), self.loss
-                )
-            )
+            given = partial(self._batches, self.measured)
+            return self._measure_by(lambda n: measure_margins(self.model, given(n), self.loss))
         except NonFiniteOutputError:
             return None
 
