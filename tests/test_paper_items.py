@@ -16,6 +16,16 @@ ITEMS |= {"Wei et al. 2019": 40, "Chizat and Bach 2020": 46}
 VERDICTS = ["faithful", "weakened", "toy scale only", "missing", "wrong", "background"]
 
 
+NUMBERED = re.compile(
+    r"\b(Theorem|Lemma|Corollar|Proposition|Definition|Claim|Remark|Assumption|Example)\w*"
+    r"((?:,? (?:and |to )?(?:[A-Z]\.)?\d+(?:\.\d+)?\b(?: \([^)]*\))?)+)"
+)
+"""A kind of statement and its numbers, as in "Theorems 2.1 (lower half) and B.1"."""
+CITED = re.compile(
+    r"(Lyu and Li|Wei et al\.|Chizat and Bach|;) (20\d\d), ([^;\"]*?)(?:[;\"]|\. |$)"
+)
+
+
 def read_cells(text: str) -> list[list[str]]:
     """The rows of a table below its head."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
@@ -31,6 +41,38 @@ def test_every_item_has_a_row_with_a_verdict_and_what_is_left_out_a_reason():
         assert verdict in VERDICTS, item
         assert reason or verdict == "faithful", item
         assert held != "-" or verdict != "faithful", item
+
+
+def list_statements(text: str) -> set[tuple[str, str]]:
+    """The statements that a text names, such as ("Lemma", "C.8")."""
+    return {
+        (kind, number)
+        for kind, said in NUMBERED.findall(text)
+        for number in re.findall(r"(?:[A-Z]\.)?\d+(?:\.\d+)?", re.sub(r"\([^)]*\)", "", said))
+    }
+
+
+def test_what_docstrings_and_claims_cite_is_an_item():
+    """A wrong number or a lemma that is a claim in its paper stands in no table."""
+    known = {
+        paper: {s for row in rows for s in list_statements(row[0])}
+        for paper, rows in TABLES.items()
+    }
+    cited, unknown = set(), set()
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text()
+        for short, paper in {"{W18}": "Wei et al. 2018", "{W19}": "Wei et al. 2019"}.items():
+            text = text.replace(short, paper)
+        text = " ".join(re.sub(r'"\s*\n\s*f?"', "", text).split())
+        for author, year, said in CITED.findall(text):
+            # "Wei et al. 2018, ...; 2019, ..." is one source.
+            paper = f"{'Wei et al.' if author == ';' else author} {year}"
+            for statement in list_statements(said) if paper in known else ():
+                cited.add(statement)
+                if statement not in known[paper]:
+                    unknown.add((path.name, paper, *statement))
+    assert len(cited) > 50
+    assert not unknown
 
 
 def test_the_counts_are_those_of_the_rows():

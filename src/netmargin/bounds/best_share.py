@@ -58,7 +58,7 @@ def share_of_best(report: MarginReport, solution: VariationNormSolution | TwoLay
     >>> abs(nm.bounds.share_of_best(report, best).found - 1) < 1e-5
     True
 
-    Source: Wei et al. 2018, Theorem 4.1, whose limit is this margin.
+    Source: Wei et al. 2019, Theorems 4.1 and C.1, whose limit is this margin.
     """
     check_instance("report", report, MarginReport, "a report of netmargin.measure")
     kinds = (VariationNormSolution, TwoLayerFit)

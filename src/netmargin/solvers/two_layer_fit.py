@@ -100,7 +100,7 @@ def fit_two_layer_net(
     >>> fit.predict([[0, 2]]).tolist(), fit.local_gap < 1e-2
     (['red'], True)
 
-    Source: Wei et al. 2018, (3.6) and Theorem 4.1 for several classes; Chizat and Bach 2020, (4).
+    Source: Wei et al. 2018, (3.6), Theorem 2.1 for several classes; Chizat and Bach 2020, (4).
     """
     started, deadline = time.monotonic(), Deadline(time_limit).at
     kind = check_choice("loss", loss, (*OF_CLASSES, *OF_TARGETS))

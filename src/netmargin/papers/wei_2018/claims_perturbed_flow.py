@@ -44,7 +44,7 @@ def _add_massless(positions: Tensor, weights: Tensor, others: Tensor) -> tuple[T
     " + 1))^{1/2}; W^2 <= (L_0 + sigma t B_L) / (b_V - sigma t B_L)",
     source=(
         f"{W18}, Lemmas E.5, E.6, E.7, E.9, E.15, E.11 (M bounds the whole gradient), Corollary"
-        f" E.8, E.20 with its factor 4; {W19}, E.5, E.7"
+        f" E.8, Lemma E.20 with its factor 4; {W19}, E.5, E.7"
     ),
     hypotheses=(
         "R convex; logistic risk of two-layer nets in the plane; derivatives by autograd of L"

@@ -215,7 +215,7 @@ def quadratic_moment(
     "wei/monomial-tail",
     "for a unit vector v, ||<v, w>||_q <= q - 1 over the products w of two coordinates, q >= 2:"
     " so <v, w> is sub-exponential, with psi_1 norm at most 2.878",
-    source=f"{W19}, Lemma B.8, by Bonami's inequality (the matrix bound that it feeds is lost)",
+    source=f"{W19}, Claim B.8, by Bonami's inequality (the matrix bound that it feeds is lost)",
     hypotheses="all points, N = 4 to 10; random v, equal entries and single ones; q = 2, 3, 4, 6",
     tolerance=1e-12,
     because="rounding; attained for q = 2",
