@@ -174,7 +174,7 @@ class Solution(Record, ABC):
             *((("local gap, by search alone", number(local)),) if local else ()),
             ("certified", "yes" if self.certified else "no"),
             ("status", str(self.status)),
-            ("samples with a weight", f"{len(self.support):,} of {len(self.dual):,}"),
+            ("support", f"{len(self.support):,} of {len(self.dual):,} samples, by dual weight"),
         )
         return Table(type(self).__name__, (*rows, *others))
 

@@ -19,11 +19,7 @@ from ..solvers.contradictions import contradicting_pairs
 
 
 class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that solves one problem, or one against the rest for each of several classes.
-
-    Fitted attributes: classes_ (C,), solutions_ (one for each problem), margin_ and gap_ (of the
-    only problem, or one per class), support_ (the samples with dual weight in any problem).
-    """
+    """A classifier that solves one problem, or one against the rest for each of several classes."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Solve the problems of samples X (n, d) with labels y (n,) of at least two classes.

@@ -58,6 +58,18 @@ class ReLUKernelClassifier(MaxMarginClassifier):
     n_jobs : int, optional
         Threads that solve the problems of several classes; one by default, -1 for all cores.
 
+    Attributes
+    ----------
+    solutions_ : list of solvers.SoftKernelSolution, or of solvers.KernelSolution for C=None
+        The only problem of two classes, or one of each class against the rest.
+    margin_, gap_ : float, or array of shape (C,)
+        The least y f(x) over the norm of f, below 0 where a sample is on the wrong side of a soft
+        margin; and the relative gap of the objective to its proved bound.
+    support_ : array of int
+        The samples with a dual weight in any problem: support vectors, on which scores rest.
+    classes_ : array of shape (C,)
+        The labels, in the order of the scores.
+
     Examples
     --------
     >>> from netmargin.estimators import ReLUKernelClassifier
@@ -194,8 +206,8 @@ class ReLUKernelClassifier(MaxMarginClassifier):
 class NTKClassifier(ReLUKernelClassifier):
     """The max-margin classifier in the tangent kernel space of a two-layer ReLU net.
 
-    The problems, and all parameters but these two, are those of `ReLUKernelClassifier`, with the
-    kernel `kernels.ntk` instead.
+    Problems, attributes and all parameters but these two are those of `ReLUKernelClassifier`, such
+    as C, with the kernel `kernels.ntk` instead.
 
     Parameters
     ----------

@@ -181,7 +181,7 @@ class KKTCertificate(Record):
             " point. trade_off(delta) is the epsilon that less leaves.",
             ("cosine of theta and -grad loss", f"{self.alignment:.9f}"),
             ("by the loss's own multipliers", f"relative epsilon {epsilon}, delta {delta}"),
-            ("samples with a weight", f"{len(self.support):,} of {self.samples:,}, by {pairs}"),
+            ("support", f"{len(self.support):,} of {self.samples:,} samples, by {pairs}"),
             ("the heaviest", ", ".join(map(str, self.support[:10].tolist()))),
         ]
         if self.q_rounding > _NOTABLE_ROUNDING:

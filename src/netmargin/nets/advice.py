@@ -116,7 +116,10 @@ def why_no_data(data: Any) -> str:
     if isinstance(data, nn.Module) or (isinstance(data, type) and issubclass(data, nn.Module)):
         return f"The data are a model ({kind}): the model comes first and the data second."
     if isinstance(data, (str, bytes, Path)):
-        return f"The data are text, {data!r}. Named data sets are functions: nm.datasets.digits()."
+        return (
+            f"The data are text, {data!r}. Named data sets are functions, nm.datasets.digits();"
+            " numpy.load and pandas.read_csv read files."
+        )
     if isinstance(data, Mapping):
         keys = ", ".join(map(repr, list(data)[:6]))
         return f"The data are a {kind} with the keys {keys}. Take inputs and labels out of it."
