@@ -569,6 +569,18 @@ def test_margin_ascent_with_activations_computed_twice_is_the_same(monkeypatch):
     assert ascend() == pytest.approx(held, rel=1e-6)
 
 
+def test_a_sample_that_no_unit_sees_is_not_helped_by_more_evaluations():
+    net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1, bias=False))
+    net[0].weight.data.fill_(-1.0), net[2].weight.data.fill_(1.0)
+    rules = {"until": nm.LogLossBelow(-3), "max_evaluations": 200, "progress": False}
+    flow = nm.gradient_flow(net, ([[1.0], [-1.0]], [1, 1]), **rules)
+    assert flow.status is nm.Status.EVALUATION_LIMIT
+    said = " ".join(flow.summary().split())
+    assert "raise max_evaluations" not in said
+    assert "the worst by 0 in the net's scores" in said
+    assert "More steps will not help" in said
+
+
 @pytest.mark.slow
 def test_bad_input(tmp_path):
     X, y = random_data(8, 3)

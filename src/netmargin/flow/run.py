@@ -138,9 +138,12 @@ class FlowRun(ABC):
         if (stalled := self._stalled()) is not None:
             reasons.append((Status.STALLED, stalled))
         if self.evaluations >= self.most:
-            said = f"stopped after {self.evaluations} gradient evaluations; raise max_evaluations"
-            if events := self.trajectory.events:  # what the exact method pays for
-                said += f", or pass kinks, {events} so far, by the long steps of method='proximal'"
+            said = f"stopped after {self.evaluations} gradient evaluations"
+            if self.trajectory.rows[-1]["q_min"]:  # 0: a sample without an active unit
+                said += "; raise max_evaluations"
+                if events := self.trajectory.events:  # what the exact method pays for
+                    said += f", or pass kinks, {events} so far, by the long steps of"
+                    said += " method='proximal'"
             reasons.append((Status.EVALUATION_LIMIT, said))
         if reasons:
             self.trajectory.status, self.trajectory.message = reasons[0]
