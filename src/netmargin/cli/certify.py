@@ -95,7 +95,8 @@ def _find_training_data(weights: Path) -> str | None:
     # The weights themselves may be a checkpoint; `netmargin train` writes both into one folder.
     for file in (weights, weights.parent / CHECKPOINT):
         try:
-            return read_checkpoint(file)["settings"].get("data")
+            data: str | None = read_checkpoint(file)["settings"].get("data")
+            return data
         except CheckpointError:
             continue
     return None

@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -16,6 +16,9 @@ from ..nets.data import takes_data
 from ..nets.images import as_images
 from . import inputs
 from .printing import as_json
+
+if TYPE_CHECKING:  # `run` imports it late
+    from ..page.runs import RunFolder
 
 STRAY = ". Another net is given by --compare NET"
 HELP = "Everything about a net or a run in the browser, in one file: images, margins, comparisons."
@@ -116,7 +119,7 @@ def _write(
     return write_page(subject, data, heldout, out=options.out, records=records, options=made_by)
 
 
-def _make_model(options: argparse.Namespace, path: Path, found: Any) -> nn.Module:
+def _make_model(options: argparse.Namespace, path: Path, found: "RunFolder | None") -> nn.Module:
     """The net of a file of weights, or of a run: of its recipe, or of the factory that is named."""
     if found is None:
         return inputs.saved_model(options, path)

@@ -52,4 +52,5 @@ def _read_once() -> tuple[np.ndarray, np.ndarray]:
     """All digits and labels; to read the compressed text takes 40 ms."""
     from sklearn.datasets import load_digits
 
-    return load_digits(return_X_y=True)
+    pixels, labels = load_digits(return_X_y=True)
+    return pixels, labels

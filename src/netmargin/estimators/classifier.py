@@ -114,7 +114,8 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Labels (N,) of inputs X (N, d): those of the largest score."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
+        classes: np.ndarray = self.classes_
+        return classes.take(scores > 0 if scores.ndim == 1 else scores.argmax(1))
 
     def _solve(
         self, X: Any, index: Any, caps: Any, tol: Any, deadline: Any, before: Any

@@ -113,12 +113,7 @@ class Homogeneity(Record):
 
     @takes_data
     def check(
-        self,
-        model: "nn.Module",
-        data: Any,
-        *,
-        seed: int = 1,
-        scores: Choice | None = None,
+        self, model: "nn.Module", data: Any, *, seed: int = 1, scores: Choice | None = None
     ) -> ScalingCheck:
         """Scale the parameters of `model` in float64 and compare with the claimed exponents.
 

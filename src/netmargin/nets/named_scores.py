@@ -72,7 +72,8 @@ def settle_scores(model: nn.Module) -> nn.Module:
 
 def reading_of(model: Any) -> Reading:
     """How the scores of a net are read."""
-    return getattr(model, "__dict__", {}).get(_MARK, Reading())
+    reading: Reading = getattr(model, "__dict__", {}).get(_MARK, Reading())
+    return reading
 
 
 def read_outputs(model: Any, call: Callable[[], Any]) -> Any:

@@ -74,10 +74,7 @@ class Inputs:
 
 
 def describe_inputs(
-    parts: Sequence[Tensor],
-    texts: Any,
-    feature_names: Any,
-    tokens: tuple[str, Embedding] | None,
+    parts: Sequence[Tensor], texts: Any, feature_names: Any, tokens: tuple[str, Embedding] | None
 ) -> Inputs:
     """What the inputs of all splits are; `tokens` is the layer that distances are in, by name."""
     X = parts[0]

@@ -12,6 +12,7 @@ from ..core.matrices import (
     SolverData,
     evaluation_inputs,
     floor_to_powers,
+    kernel_values,
     regression_data,
     split_lengths,
     warn_of_size,
@@ -96,7 +97,7 @@ class KernelInterpolation(Interpolation):
     def decision_function(self, X: Any) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""
         Z = evaluation_inputs(X, self.inputs.shape[1], bias=self.bias)
-        return arc_cosine(Z, self.inputs, bias=False) @ self.coefficients
+        return kernel_values(arc_cosine(Z, self.inputs, bias=False), self.coefficients)
 
 
 def min_norm_interpolation(

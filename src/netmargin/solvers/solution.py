@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..core.arguments import check_count, check_flag
-from ..core.matrices import as_array, binary_data, evaluation_inputs
+from ..core.matrices import Floats, as_array, binary_data, evaluation_inputs
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import ReLUPower, SignedSum
@@ -53,8 +53,8 @@ class ReLUMeasure(Record):
     def decision_function(self, X: Any) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""
         Z = evaluation_inputs(X, self.atoms.shape[1] - 1, bias=self.bias)
-        features = self.activation.feature(Z @ self.atoms[:, :-1].T)
-        return features @ (self.weights * self.atoms[:, -1])
+        outer: Floats = self.weights * self.atoms[:, -1]
+        return self.activation.feature(Z @ self.atoms[:, :-1].T) @ outer
 
     @property
     def mass(self) -> float:

@@ -73,8 +73,7 @@ class TwoLayerFit(RegularizedSolution):
         scores = self.decision_function(X)
         if self.classes is None:
             return scores
-        best = scores > 0 if scores.ndim == 1 else scores.argmax(1)
-        return self.classes.take(best)
+        return self.classes.take(scores > 0 if scores.ndim == 1 else scores.argmax(1))
 
     def to_network(self) -> nn.Sequential:
         """The same function as a float64 net Linear - activation - Linear with K outputs, whose

@@ -58,7 +58,8 @@ def to_bytes(extra: dict[str, Any], path: Path) -> bytes:
 
 def from_bytes(content: bytes) -> dict[str, Any]:
     """What `to_bytes` wrote, read without executing code. Raises what torch raises."""
-    return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    return state
 
 
 def load(path: Path) -> dict[str, Any]:

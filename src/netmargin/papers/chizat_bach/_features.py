@@ -39,7 +39,9 @@ class FeatureMeasure:
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values at inputs X (n, d), (n,)."""
-        return self.weights @ self.feature(*map(as_tensor, (self.atoms, X))).detach().numpy()
+        features = self.feature(*map(as_tensor, (self.atoms, X))).detach().numpy()
+        values: np.ndarray = self.weights @ features
+        return values
 
     def check(self, inputs: np.ndarray) -> None:
         """Raise ArgumentError, with the difference, unless (A1) holds at random neurons."""

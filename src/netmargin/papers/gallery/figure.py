@@ -77,4 +77,5 @@ def figure(id: str) -> Figure:
     require_known("figure", id, known, known)
     module = import_figure(id)
     _, _, title = " ".join((module.__doc__ or "").split()).partition(": ")  # "Figure 1: title."
-    return replace(module.FIGURE, id=id, title=title.rstrip("."))
+    found: Figure = replace(module.FIGURE, id=id, title=title.rstrip("."))
+    return found

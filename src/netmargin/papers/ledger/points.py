@@ -148,7 +148,8 @@ class Points:
 
 def stacked_outputs(net: nn.Module, theta: dict[str, Tensor], x: Tensor) -> Tensor:
     """Outputs of a net at every one of the stacked parameters, (B, ...)."""
-    return torch.func.vmap(lambda p: torch.func.functional_call(net, p, (x,)))(theta)
+    outputs: Tensor = torch.func.vmap(lambda p: torch.func.functional_call(net, p, (x,)))(theta)
+    return outputs
 
 
 def log_loss(loss: Loss, q: Tensor) -> Tensor:

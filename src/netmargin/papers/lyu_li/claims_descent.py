@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -123,7 +124,7 @@ def gd_key_lemma(
     (x, y), state, L = start.data, start.state(), start.order
     rule = TheoryRate(state.log_loss, state.log_rho, L, start.bounds)
     first, violations = rule.log_gamma_hat(state.log_loss, state.log_rho), []
-    log_square = lambda log: 2 * log + (2 - 2 / L) * math.log(-log)  # noqa: E731
+    log_square: Callable[[float], float] = lambda log: 2 * log + (2 - 2 / L) * math.log(-log)  # noqa: E731
     E_0, E, spent = log_square(state.log_loss), 0.0, 0.0
     for _ in range(12):
         theta, log, q = state.theta, state.log_loss, state.q

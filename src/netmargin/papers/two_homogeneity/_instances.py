@@ -35,7 +35,7 @@ def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tenso
     """Draw a net at 64 parameters with |a_j| = |b_j|, and samples that each of them labels."""
     kind, width = list(WIDTHS.items())[trial.number % len(WIDTHS)]
     random = trial.random
-    normal = lambda *shape: torch.tensor(random.normal(size=shape))  # noqa: E731
+    normal: Callable[..., Tensor] = lambda *shape: torch.tensor(random.normal(size=shape))  # noqa: E731
     inner = FEATURES[kind](width).double() if kind in FEATURES else nn.Identity()
     x = normal(1 + trial.number // 5 % 4, 4 if kind in FEATURES else 1)
     net = NormalizedNet(inner, width, seed=trial.number)
@@ -126,12 +126,13 @@ def run_mirror_flow(
     the mean logistic loss of <u, z_i(s)>, or <u, mean z(s)> where `linear`. V of moving features
     follows dV / ds = -grad_V L. `mirror` replaces ln and exp.
     """
-    m = len(u0)
+    m, V0, (method, rtol) = len(u0), np.zeros(0), ("LSODA", 1e-10)
     if isinstance(z, MovingFeatures):
-        features, V0, (method, rtol) = (lambda s, V: z.at(V)), z.V, z.integrator
-    else:
-        features, V0 = (lambda s, V: (z(s), lambda weights: V)), np.zeros(0)
-        method, rtol = "LSODA", 1e-10
+        V0, (method, rtol) = z.V, z.integrator
+
+    def features(s: float, V: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """The features at s, or at V where they move, and a pull on V."""
+        return z.at(V) if isinstance(z, MovingFeatures) else (z(s), lambda weights: V)
 
     def rates(s: float, state: np.ndarray) -> np.ndarray:
         """The derivatives of ln u, of the four integrals and of V."""
@@ -161,4 +162,5 @@ def run_mirror_flow(
 
 def kl_divergence(v: np.ndarray, u: np.ndarray) -> np.ndarray:
     """D(v, u) = sum v ln(v / u) - v + u, over the last axis."""
-    return kl_div(v, u).sum(-1)
+    apart: np.ndarray = kl_div(v, u).sum(-1)
+    return apart

@@ -133,13 +133,13 @@ def mirror_flow(net: NormalizedNet, data: Data, **options: Any) -> Trajectory:
     states hold log_u and V as inner.*. Margins are not normalized: divide q_min by 2 sum(u).
     """
     mirror = _MirrorNet(net)
-    size = lambda moved: mirror.log_u(moved).clamp(min=_SMALLEST_LOG_U)  # noqa: E731
-    flow = gradient_flow(
-        mirror,
-        data,
-        metric=lambda point: {"moved_log_u": 2 * torch.exp(-size(point["moved_log_u"]))},
-        **options,
-    )
+
+    def metric(point: dict[str, Tensor]) -> dict[str, Tensor]:
+        """2 / u, bounded where u all but vanishes."""
+        log_u = mirror.log_u(point["moved_log_u"]).clamp(min=_SMALLEST_LOG_U)
+        return {"moved_log_u": 2 * torch.exp(-log_u)}
+
+    flow = gradient_flow(mirror, data, metric=metric, **options)
     for state in (flow.final, *flow.states.values()):
         state["log_u"] = mirror.log_u(state.pop("moved_log_u"))
     return flow

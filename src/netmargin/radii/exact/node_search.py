@@ -72,10 +72,7 @@ class Finding:
 
 
 def search_region(
-    question: Question,
-    region: Region,
-    inherited: Finding | None,
-    is_over: Callable[[], bool],
+    question: Question, region: Region, inherited: Finding | None, is_over: Callable[[], bool]
 ) -> Finding:
     """Search multipliers for a region, from those of a larger one if any."""
     if all((signs != 0).all() for signs in region.signs):
@@ -118,11 +115,7 @@ def _settle_leaf(question: Question, region: Region) -> Finding:
 
 
 def _iterate(
-    relaxation: Relaxation,
-    theta: np.ndarray,
-    mu: float,
-    nu: float,
-    is_over: Callable[[], bool],
+    relaxation: Relaxation, theta: np.ndarray, mu: float, nu: float, is_over: Callable[[], bool]
 ) -> Finding:
     """Iterate until the judge accepts, no better bound is possible, or the time is over."""
     kept, best = (unscale(relaxation, theta, mu), nu), (-np.inf, theta, mu)
