@@ -214,15 +214,15 @@ def test_schedules_are_positive():
 def test_bad_input():
     problem = regularized_logistic([[1.0]], [1], regularization=0.1)
     good = {"sigma": 0.1, "rate": 0.1, "steps": 2}
-    for wrong in (
-        {"sigma": 1.0},
-        {"sigma": -0.1},
-        {"rate": 0.0},
-        {"steps": 0},
-        {"fresh": 0},
-        {"sigma": 0.9, "rate": 2.0},
+    for name, wrong in (
+        ("sigma", {"sigma": 1.0}),
+        ("sigma", {"sigma": -0.1}),
+        ("rate", {"rate": 0.0}),
+        ("steps", {"steps": 0}),
+        ("fresh", {"fresh": 0}),
+        ("sigma rate", {"sigma": 0.9, "rate": 2.0}),
     ):
-        with pytest.raises(ValueError, match="need sigma"):
+        with pytest.raises(nm.ArgumentError, match=f"^{name} must be"):
             perturbed_flow(problem, [[1.0, 0.0, 1.0]], **(good | wrong))
     with pytest.raises(nm.DataError, match="positions"):
         perturbed_flow(problem, [[np.nan, 0.0, 1.0]], **good)

@@ -22,8 +22,8 @@ def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def soft_margins(gaps: Tensor) -> Tensor:
-    """The soft margins -log sum_j e^{-gap_j}, shape (N,), of score gaps (N, C)."""
-    return gaps[:, 0] if gaps.shape[1] == 1 else -torch.logsumexp(-gaps, 1)
+    """The soft margins -log sum_j e^{-gap_j}, shape (..., N), of score gaps (..., N, C)."""
+    return gaps[..., 0] if gaps.shape[-1] == 1 else -torch.logsumexp(-gaps, -1)
 
 
 def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:

@@ -42,11 +42,8 @@ def list_figures() -> tuple[str, ...]:
     >>> [id for id in nm.papers.list_figures() if id.startswith("wei-2018/")]
     ['wei-2018/fig1', 'wei-2018/fig2', 'wei-2018/fig3', 'wei-2018/gap', 'wei-2018/table1']
     """
-    return tuple(
-        f"{_spell(paper)}/{_spell(name)}"
-        for paper, name in _list_modules()
-        if not name.startswith(_CLAIMS)
-    )
+    modules = [found for found in _list_modules() if not found[1].startswith(_CLAIMS)]
+    return tuple(f"{paper}/{name}".replace("_", "-") for paper, name in modules)
 
 
 def choose(kind: str, wanted: Iterable[str], ids: Sequence[str]) -> list[str]:
@@ -96,8 +93,3 @@ def _list_modules() -> list[tuple[str, str]]:
         for module in pkgutil.iter_modules([str(here / paper)])
         if not module.name.startswith("_")
     ]
-
-
-def _spell(name: str) -> str:
-    """Spell a module's name as ids do, with hyphens."""
-    return name.replace("_", "-")

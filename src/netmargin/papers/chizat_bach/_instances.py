@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.records import short_repr
 from ...solvers import ReLUMeasure
 
 PAPER = "Chizat and Bach 2020"
@@ -17,8 +16,6 @@ class Intervals:
     """A population as (A4) asks for: uniform on intervals of the line whose labels alternate."""
 
     ends: np.ndarray  # (k, 2), increasing
-
-    __repr__ = short_repr
 
     @classmethod
     def drawn(cls, random: np.random.Generator, count: int) -> "Intervals":

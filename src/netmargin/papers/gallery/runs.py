@@ -19,7 +19,6 @@ from filelock import FileLock
 
 from ...core.files import write_atomically
 from ...core.interrupts import whole_or_interrupted
-from ...core.records import short_repr
 from ...errors import CheckpointError, DataError
 from .. import contents
 from .figure import Figure, Row, Settings, figure
@@ -33,8 +32,6 @@ class PlannedRun:
     run: Row
     settings: Settings  # those on which it depends
     file: Path  # several figures may have the same run, and so the same file
-
-    __repr__ = short_repr
 
     @property
     def folder(self) -> Path:

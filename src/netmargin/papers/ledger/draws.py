@@ -38,9 +38,3 @@ def draw_signed(trial: Trial) -> np.ndarray:
     signed: np.ndarray = y * np.maximum(X @ U.transpose(0, 2, 1), 0)
     # Nearly dependent rows would make the linear programs ill conditioned.
     return signed[np.linalg.svd(signed, compute_uv=False)[:, -1] > 0.05, ...]
-
-
-def draw_separable(random: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """Draw features (n, m) of labelled samples with entries up to 1, which often separate them."""
-    Z = random.normal(size=(n, m)) + 0.7
-    return Z / float(np.abs(Z).max())

@@ -2,8 +2,9 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -20,26 +21,20 @@ BATCH = 64
 
 def _make_cnn(outputs: int) -> nn.Module:
     """Make a small convolutional net with max pooling."""
-    return nn.Sequential(
-        nn.Conv2d(1, 2, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(8, outputs, bias=False),
-    )
+    features = nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+    return nn.Sequential(*features, nn.Linear(8, outputs, bias=False))
 
 
 def _make_normalized_net(outputs: int) -> nn.Module:
     """Make a net with LayerNorm and leaky ReLUs."""
     norm = nn.LayerNorm(4, eps=0.0, elementwise_affine=False)
-    return nn.Sequential(
-        nn.Linear(3, 4),
-        norm,
-        nn.ReLU(),
-        nn.Linear(4, 3),
-        nn.LeakyReLU(0.2),
-        nn.Linear(3, outputs, bias=False),
-    )
+    layers = nn.Linear(3, 4), norm, nn.ReLU(), nn.Linear(4, 3), nn.LeakyReLU(0.2)
+    return nn.Sequential(*layers, nn.Linear(3, outputs, bias=False))
+
+
+def make_linear_net(widths: Sequence[int]) -> nn.Sequential:
+    """Make a net of linear layers without biases."""
+    return nn.Sequential(*(nn.Linear(a, b, bias=False) for a, b in pairwise(widths)))
 
 
 KINDS: dict[str, tuple[Callable[[int], nn.Module], tuple[int, ...]]] = {
@@ -160,11 +155,6 @@ def log_loss(loss: Loss, q: Tensor) -> Tensor:
 def inverse_slope(loss: Loss, x: Tensor) -> Tensor:
     """Evaluate g'(x) = 1 / f'(g(x))."""
     return 1 / loss.f_prime(loss.g(x))
-
-
-def soft_margins(gaps: Tensor, sign: float = 1.0) -> Tensor:
-    """Soft margins of gaps (B, N, C - 1), (B, N); sign -1 for the e^{-Phi} of Appendix F."""
-    return -torch.logsumexp(-sign * gaps, -1)
 
 
 def separated(loss: Loss, logs: Tensor) -> Tensor:

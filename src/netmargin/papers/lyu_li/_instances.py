@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +13,13 @@ from scipy.optimize import brentq
 from torch import Tensor, nn
 
 from ...ascent.maximize_margin import maximize_margin
-from ...core.records import short_repr
 from ...flow.gradient_flow import Trajectory, gradient_flow
 from ...flow.theory_rate import SmoothnessBounds
 from ...losses import Exponential, Logistic, Loss
-from ...margins import score_gaps, soft_margins as soft_margins_of
+from ...margins import score_gaps, soft_margins
 from ...models import mlp
 from ...training.stopping import LogLossBelow, StoppingRule
-from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
+from ..ledger.points import Points, inverse_slope, log_loss, make_linear_net, separated
 from ..ledger.trial import Trial
 
 PAPER = "Lyu and Li 2019"
@@ -176,8 +175,6 @@ class Start:
     order: float
     bounds: SmoothnessBounds  # those of a net with one output
 
-    __repr__ = short_repr
-
     @classmethod
     def drawn(
         cls,
@@ -193,8 +190,8 @@ class Start:
     ) -> "Start":
         """Draw weights (power 0: linear layers) and points; a summed loss just below l(b_f)."""
         random, widths = trial.torch_random, [3, *[width] * (layers - 1), outputs]
-        linear = nn.Sequential(*(nn.Linear(a, b, bias=False) for a, b in pairwise(widths)))
-        net = (mlp(widths, bias="none", power=power) if power else linear).double()
+        made = mlp(widths, bias="none", power=power) if power else make_linear_net(widths)
+        net = made.double()
         x, degree = torch.zeros(0, 3, dtype=torch.float64), max(power, 1)
         with torch.no_grad():
             for p in net.parameters():
@@ -230,7 +227,7 @@ class Start:
 
     def q(self) -> Tensor:
         """The margins, soft ones of several outputs, (N,)."""
-        return soft_margins_of(score_gaps(self.net(self.x), self.y))
+        return soft_margins(score_gaps(self.net(self.x), self.y))
 
     def scale_to(self, log_loss: float, loss: Loss = EXPONENTIAL) -> None:
         """Scale all weights so that the summed loss has this natural log."""
@@ -238,7 +235,7 @@ class Start:
             gaps = score_gaps(self.net(self.x), self.y)
 
             def off(log_factor: float) -> float:
-                return loss.log_sum(soft_margins_of(math.exp(log_factor) * gaps)) - log_loss
+                return loss.log_sum(soft_margins(math.exp(log_factor) * gaps)) - log_loss
 
             factor = math.exp(brentq(off, -50, 50) / self.order)
             for p in self.net.parameters():

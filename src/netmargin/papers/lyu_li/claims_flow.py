@@ -10,8 +10,9 @@ from torch import nn
 
 from ...flow.theory_rate import SmoothnessBounds
 from ...losses import CrossEntropy, Exponential
+from ...margins import soft_margins
 from ..ledger.claim import claim
-from ..ledger.points import Points, inverse_slope, log_loss, separated, soft_margins
+from ..ledger.points import Points, inverse_slope, log_loss, separated
 from ..ledger.trial import Finding, Trial
 from ._instances import LOSSES, PAPER, ROUNDING, SEPARATED, examine_points, has_flow, run_relu_flow
 
@@ -257,7 +258,8 @@ def _() -> Finding:
     points = Points.drawn(Trial(0), outputs=3, kinds=("ReLU 3-4-3",))
     with torch.no_grad():
         points.labels = points.scores().argmin(-1)
-        loss = torch.exp(log_loss(CrossEntropy(), soft_margins(points.gaps(), -1.0)))
+        # Of e^{-Phi} the gaps are those of -Phi.
+        loss = torch.exp(log_loss(CrossEntropy(), soft_margins(-points.gaps())))
     return Finding.of(
         math.log(2) - loss,
         "3 classes, every sample labelled by its smallest score, so that all are wrong",

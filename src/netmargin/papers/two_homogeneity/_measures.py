@@ -78,10 +78,8 @@ def hit_probability(gamma: float, d: int) -> float:
     return (gamma / 8) ** (d - 1) / 4
 
 
-def subsampling_widths(
-    gamma: float, d: int, atoms: int, n: int, delta: float = 1e-3
-) -> tuple[float, float]:
+def subsampling_widths(gamma: float, d: int, atoms: int, n: int) -> tuple[float, float]:
     """Widths from which Lemma B.1 holds with probability 1 - delta: by Chernoff, and printed."""
-    tau = hit_probability(gamma, d)
+    tau, delta = hit_probability(gamma, d), 1e-3
     ours = max(8 * math.log(atoms / delta) / tau, 4 / tau**2)
     return ours, 2**10 * math.log(2 * n / (delta * gamma)) ** 2 * (8 / gamma) ** (2 * d - 2)

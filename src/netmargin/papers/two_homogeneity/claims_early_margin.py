@@ -56,7 +56,7 @@ def early(trial: Trial, *, guarantee: float = 1.0, power: float = 1.0) -> Findin
         promised, kind = early_margin(net, (x, y), time=t), "6 frozen features"
     else:
         m = 200_000 if wide else 50
-        x, y = _draw_circle(random, n)
+        x, y = torch.tensor(draw_directions(random, n, 2)), torch.tensor(random.choice([-1, 1], n))
         seed = int(random.integers(2**31))
         net = NormalizedNet(NormalizedReLU(2, m, seed=seed), m, seed=seed)
         features = MovingFeatures(net, x, y)
@@ -75,16 +75,12 @@ def early(trial: Trial, *, guarantee: float = 1.0, power: float = 1.0) -> Findin
     return Finding.of_one(violations, where, shown, guarantee=found / promised.guarantee)
 
 
-def _draw_circle(random: np.random.Generator, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw n unit vectors of the plane with labels."""
-    return torch.tensor(draw_directions(random, n, 2)), torch.tensor(random.choice([-1, 1], n))
-
-
 def _fit_drift(random: np.random.Generator, power: float) -> Finding:
     """Fit the exponent of the width in the drift that is possible until t = 1e4."""
     # Several narrow nets, as their drifts differ by a factor of 2.
     nets = ((500, 16), (4_000, 8), (30_000, 2), (200_000, 1))
-    pairs, data = [], _draw_circle(random, 2)
+    data = torch.tensor(draw_directions(random, 2, 2)), torch.tensor(random.choice([-1, 1], 2))
+    pairs = []
     for m, seed in ((m, m + k) for m, count in nets for k in range(count)):
         net = NormalizedNet(NormalizedReLU(2, m, seed=seed), m, seed=seed)
         found = early_margin(net, data, time=1e4)

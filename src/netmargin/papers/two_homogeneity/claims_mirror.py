@@ -14,7 +14,6 @@ from ...flow.gradient_flow import gradient_flow
 from ...losses import Logistic
 from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
-from ..ledger.draws import draw_separable
 from ..ledger.points import log_loss, stacked_outputs
 from ..ledger.slack import MOST
 from ..ledger.trial import Finding, Trial
@@ -153,7 +152,8 @@ def _draw_features(
     found = list[tuple[str, Any, np.ndarray, np.ndarray]]()
     for _ in range(draws):
         if kind == "frozen":
-            Z = draw_separable(random, n, m)
+            Z = random.normal(size=(n, m)) + 0.7
+            Z /= np.abs(Z).max()
             start = random.dirichlet(np.ones(m))
             found.append((f"{m} frozen features", lambda s, Z=Z: Z, Z, start))
         else:

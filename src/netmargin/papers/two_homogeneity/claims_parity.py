@@ -112,11 +112,6 @@ def _() -> Finding:
     return Finding.of(1 / 4 - most, f"k = 2, d = 4: at most {most:.4f} is proved, 1/4 is claimed")
 
 
-def _draw_marginal(random: np.random.Generator, d: int) -> np.ndarray:
-    """Draw a skewed distribution on the corners, of which a few have most of the mass."""
-    return random.dirichlet(np.full(2**d, 0.3))
-
-
 @claim(
     "two-homogeneity/parity-flow",
     "gradient flow of sum_j a_j b_j relu(<v_j / |v_j|, x>) from the paper's start has min y h /"
@@ -137,7 +132,8 @@ def _draw_marginal(random: np.random.Generator, d: int) -> np.ndarray:
 def parity_flow(trial: Trial, *, share: float = 1 / 32) -> Finding:
     random, implicit = trial.random, trial.number % 8 == 3
     d, k = (12, 2) if implicit else (int(random.integers(6, 13)), int(random.choice([1, 2, 4])))
-    marginal = _draw_marginal(random, d) if trial.number % 2 == 0 else None
+    # A few of the corners have most of the mass.
+    marginal = random.dirichlet(np.full(2**d, 0.3)) if trial.number % 2 == 0 else None
     seed = int(random.integers(2**31))
     X, y = datasets.parity(d, k, 60, seed=seed, marginal=marginal)
     if implicit:
@@ -199,7 +195,8 @@ def parity_error(
     for n in ns:
         found: list[float] = []
         for seed in trial.random.integers(2**31, size=6).tolist():
-            marginal = _draw_marginal(np.random.default_rng(seed), 8) if skewed else None
+            random = np.random.default_rng(seed)
+            marginal = random.dirichlet(np.full(2**8, 0.3)) if skewed else None
             train = datasets.parity(8, 2, n, seed=seed, marginal=marginal)
             wrong = flow_on_parity(train, corners, seed=seed)[1]
             found.append(np.average(wrong, weights=marginal))

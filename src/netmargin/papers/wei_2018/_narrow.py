@@ -203,9 +203,6 @@ def _solve_choice(
     `least` (n,) times t: max t with y_n sum_j s_j 1[n active for j] v_j . x~_n >= least_n t, v_j in
     its cell, sum_j |v_j| <= 1/2. Returns v (m, D), an upper bound of t, and the weights (n,), with
     sum 1, of samples divided by `least` that prove it.
-
-    Weights p of the samples and multipliers c_j >= 0 of the walls bound t p . least by max_j |sum_n
-    p_n y_n s_j 1[n active for j] x~_n + sum_n c_jn sigma_jn x~_n| / 2, sigma_jn the wall's side.
     """
     n, D = Z.shape
     m = len(chosen)
@@ -213,8 +210,8 @@ def _solve_choice(
     active, signs = np.array([pattern for pattern, _ in chosen]), np.array([s for _, s in chosen])
     rows = Constraints(y, np.maximum(least, _LEAST))
     v, samples, sides = polish_neurons(Z, rows, active, signs)
-    # Any p >= 0 and c >= 0 bound (p . least) t by sum_j <pull_j, v_j>, that is by the largest
-    # |pull_j| / 2.
+    # Any weights p >= 0 of samples and c >= 0 of walls, by the side of their cell, bound
+    # (p . least) t by sum_j <pull_j, v_j>, that is by the largest |pull_j| / 2.
     p, c = np.maximum(samples, 0.0), np.maximum(sides, 0.0)
     # Weights that say little of t bound it by less than their rounding.
     if not p @ least > _ROUNDING * (p.sum() + c.sum()):

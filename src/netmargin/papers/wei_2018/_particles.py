@@ -41,8 +41,6 @@ class Dynamics:
     budget: int  # particles kept at most
     random: torch.Generator
 
-    __repr__ = short_repr
-
     def record(self, now: Particles, time: float) -> Row:
         """Time, objective and second moment, one record of the flow."""
         value = self.functional.value(now.positions, now.weights).item()

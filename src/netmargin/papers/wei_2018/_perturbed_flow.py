@@ -1,7 +1,6 @@
 """Perturbed Wasserstein gradient flow: descent on particles whose mass is renewed a little."""
 
 import math
-import operator
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...core.arguments import check_seed
+from ...core.arguments import check_count, check_number, check_seed
 from ...core.records import short_repr
-from ...errors import ArgumentError, DataError, DivergenceError
+from ...errors import DataError, DivergenceError
 from ...nets.threads import fitting_threads
 from ...result import Status
 from ._functionals import Functional
@@ -65,17 +64,11 @@ def perturbed_flow(
     """
     start = read_particles(positions, weights)
     counts = {"steps": steps, "renew_every": renew_every, "fresh": fresh}
-    counts |= {"budget": budget, "records": records}
-    if (
-        any(operator.index(count) < 1 for count in counts.values())
-        or not 0 <= sigma < 1
-        or not 0 < rate < np.inf
-        or sigma * rate >= 1
-    ):
-        raise ArgumentError(
-            f"need sigma in [0, 1), rate > 0, sigma rate < 1, and all of {counts} at least 1; got"
-            f" sigma {sigma}, rate {rate}"
-        )
+    for name, count in (counts | {"budget": budget, "records": records}).items():
+        check_count(name, count)
+    sigma = check_number("sigma", sigma, at_least=0, below=1)
+    rate = check_number("rate", rate, above=0)
+    check_number("sigma rate", sigma * rate, below=1)
     random = torch.Generator().manual_seed(check_seed(seed))
     dynamics = Dynamics(functional, sigma, renew_every, fresh, budget, random)
     try:

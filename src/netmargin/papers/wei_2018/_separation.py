@@ -27,17 +27,12 @@ TREND = (
 
 
 def separation(
-    train: tuple[Any, ...],
-    test: tuple[Any, ...],
-    *,
-    seed: int,
-    width: int = 50,
-    iterations: int = 60,
+    train: tuple[Any, ...], test: tuple[Any, ...], *, seed: int
 ) -> tuple[float, list[float]]:
     """Test errors at the minimum of mean loss + 1e-4 ||theta||^2, and of kernels at all SCALES."""
     (X, y), (T, t) = train, test
-    make = lambda: mlp([X.shape[1], width, 1], bias="none")  # noqa: E731
-    options: dict[str, Any] = {"starts": 1, "iterations": iterations, "seed": seed}
+    make = lambda: mlp([X.shape[1], 50, 1], bias="none")  # noqa: E731
+    options: dict[str, Any] = {"starts": 1, "iterations": 60, "seed": seed}
     lambdas = [3e-2, 1e-2, 3e-3, 1e-3, 1e-4]
     path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)
     wrong = t.numpy() * evaluate_minimizer(make, path, T) <= 0

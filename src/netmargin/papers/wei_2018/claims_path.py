@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import linprog
-from torch import nn
 
 from ... import datasets
 from ...models import mlp
@@ -17,6 +16,7 @@ from ...regularization.weak import weak_regularization
 from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation
 from ..ledger.claim import claim
 from ..ledger.draws import draw_blobs, draw_points
+from ..ledger.points import make_linear_net
 from ..ledger.trial import Finding, Trial
 from ._instances import W18, W19
 from ._interpolation import interpolation_path
@@ -101,7 +101,8 @@ def max_margin_path(
         least, mean = np.minimum.accumulate(q.min(2), 1), losses.cumsum(1) / count
         violations += [*(mean / np.log1p(others * (classes - 1) * np.exp(-least)) - 1).ravel()]
         violations += [*(share * np.log1p(np.exp(-least)) / count / mean - 1).ravel()]
-        make = lambda: make_linear_net(order, classes)  # noqa: E731
+        widths = [3, *[_WIDTH] * (order - 1), classes if classes > 2 else 1]
+        make = lambda: make_linear_net(widths)  # noqa: E731
         best, _ = maximize_linear_margin(Z, norm)
         # Of all nets with the same product the balanced one is least, or the one of equal entries.
         units = {"global": order ** (-order / 2), "l1": float(order) ** -order}
@@ -109,14 +110,8 @@ def max_margin_path(
         name = f"linear net, depth {order}, {classes} classes, {norm}"
     lambdas = [*(v for v in (1e-3, 1e-12) if v > weakest), weakest]
     data, starts = (torch.as_tensor(X), torch.as_tensor(y)), 5 if number % 4 == 3 else 2
-    options: dict[str, Any] = {
-        "r": r,
-        "norm": norm,
-        "starts": starts,
-        "seed": trial.seed,
-        "progress": False,
-    }
-    path = regularization_path(make, data, lambdas=lambdas, **options)
+    options: dict[str, Any] = {"r": r, "norm": norm, "starts": starts, "seed": trial.seed}
+    path = regularization_path(make, data, lambdas=lambdas, progress=False, **options)
     n, sizes, gaps = len(X), [], []
     for row, (value, state) in zip(path.rows, path.states.items(), strict=True):
         theta = torch.cat([part.reshape(-1) for part in state.values()])
@@ -135,13 +130,6 @@ def max_margin_path(
     violations += [*-np.diff(sizes), gaps[-1] - 0.01]
     measured = f"gaps to gamma* {', '.join(f'{gap:.2g}' for gap in gaps)}"
     return Finding.of_one(violations, f"{name}, {n} points, r = {r:g}", f"{name}: {measured}")
-
-
-def make_linear_net(depth: int, classes: int) -> nn.Sequential:
-    """A net of linear layers on points of space."""
-    widths = [3, *[_WIDTH] * (depth - 1), classes if classes > 2 else 1]
-    layers = [nn.Linear(a, b, bias=False) for a, b in pairwise(widths)]
-    return nn.Sequential(*layers)
 
 
 @claim(

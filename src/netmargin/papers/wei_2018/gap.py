@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...figures.style import BOTH, OUTPUT, open_canvas
-from ..gallery.figure import Check, Figure, Row, Settings, by_scale
+from ..gallery.figure import Check, Figure, Row, Settings, by_scale, cross
 from ..ledger.regression import slope
 from ._separation import measure_gap
-
-
-def runs(settings: Settings) -> list[Row]:
-    """List one run for each dimension and draw."""
-    return [{"d": d, "seed": seed} for d in settings["d"] for seed in range(settings["draws"])]
 
 
 def compute(run: Row, settings: Settings) -> Row:
@@ -68,7 +63,7 @@ FIGURE = Figure(
     finding="with d^2 samples the kernel's margin falls like 1 / d and the net's stays",
     scales=by_scale(d=([8, 16, 24], [8, 12, 16, 24, 32, 48], [8, 16, 32, 64]), draws=(4, 3, 10)),
     minutes={"smoke": 0.05, "laptop": 0.3, "paper": 10.0},
-    runs=runs,
+    runs=lambda settings: cross(d=settings["d"], seed=range(settings["draws"])),
     compute=compute,
     draw=draw,
     check=check,

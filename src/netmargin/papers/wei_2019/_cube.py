@@ -15,7 +15,6 @@ from scipy.optimize import linprog, minimize
 from scipy.stats import beta, norm
 
 from ...core.matrices import Floats
-from ...core.records import short_repr
 
 SIGNALS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
 LABELS = np.array([1, 1, -1, -1])
@@ -108,11 +107,9 @@ def _binomials(n: int) -> np.ndarray:
 def kravchuk(N: int) -> np.ndarray:
     """K_s(j), the sum of (-1)^{S in J} over sets S of size s, |J| = j: integers, (N + 1, N + 1)."""
     table = np.zeros((N + 1, N + 1), dtype=object)
-    table[0] = [1] * (N + 1)
-    table[:, 0] = [math.comb(N, s) for s in range(N + 1)]
-    for s in range(1, N + 1):
-        for j in range(1, N + 1):
-            table[s, j] = table[s, j - 1] - table[s - 1, j - 1] - table[s - 1, j]
+    for s, j in np.ndindex(N + 1, N + 1):
+        parts = ((-1) ** i * math.comb(j, i) * math.comb(N - j, s - i) for i in range(s + 1))
+        table[s, j] = sum(parts)
     return table
 
 
@@ -138,8 +135,6 @@ class Span:
     kernel: CubeKernel
     X: np.ndarray
     y: np.ndarray
-
-    __repr__ = short_repr
 
     @cached_property
     def _disagreements(self) -> np.ndarray:

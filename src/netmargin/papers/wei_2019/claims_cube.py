@@ -1,7 +1,6 @@
 """Claims of Wei et al. 2019, Appendix B: what no predictor in the tangent kernel's span learns."""
 
 import math
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -9,7 +8,17 @@ import numpy as np
 from ..ledger.claim import claim
 from ..ledger.trial import Finding, Trial
 from ..wei_2018._instances import W19
-from ._cube import LABELS, SIGNALS, CubeKernel, Span, arc_parts, draw_distinct, draw_fresh, fourier
+from ._cube import (
+    LABELS,
+    SIGNALS,
+    CubeKernel,
+    Span,
+    arc_parts,
+    draw_distinct,
+    draw_fresh,
+    fourier,
+    kravchuk,
+)
 
 _KERNELS = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0))
 """(A, B): both layers, the output layer alone, the hidden layer alone."""
@@ -137,7 +146,9 @@ def power_correlation(trial: Trial, *, pairs: float = 1.0, odd: float = 0.0) -> 
     sets = (1 - cube) // 2
     weights = (beta @ (1 - 2 * (((1 - z) // 2) @ sets.T % 2))) ** 2
     mass = np.array([weights[sets.sum(1) == s].sum() for s in range(N + 1)])
-    C = np.array([[_count_words(a, s, N) for s in range(N + 1)] for a in range(6)], float)
+    # By (e^x + e^-x) / 2 and (e^x - e^-x) / 2, whose products are sums of e^{(N - 2 j) x}.
+    exponents, signs = N - 2 * np.arange(N + 1), kravchuk(N)
+    C = np.array([exponents**a @ signs / 2**N for a in range(6)], float)
     C[2, 2] *= pairs
     violations = []
     for a, b in product(range(6), repeat=2):
@@ -146,23 +157,6 @@ def power_correlation(trial: Trial, *, pairs: float = 1.0, odd: float = 0.0) -> 
         violations.append(abs(found - (C[a] * C[b]) @ mass) / size)
         violations.append((abs(found - odd) if (a - b) % 2 else -found) / size)
     return Finding.of(violations, f"N = {N}, {len(z)} points")
-
-
-def _count_words(a: int, s: int, N: int) -> int:
-    """Words of a letters of N in which just the first s letters occur an odd number of times: a!
-    times the coefficient of x^a in sinh^s cosh^(N - s).
-    """
-    series = [Fraction(1)] + [Fraction(0)] * a
-    for index in range(N):
-        odd = index < s
-        factor = [
-            Fraction(1, math.factorial(k)) if k % 2 == odd else Fraction(0) for k in range(a + 1)
-        ]
-        series = [
-            sum((series[i] * factor[k - i] for i in range(k + 1)), Fraction(0))
-            for k in range(a + 1)
-        ]
-    return int(series[a] * math.factorial(a))
 
 
 @claim(
