@@ -1,6 +1,4 @@
-"""The content of five papers: their figures and tables, each by one command, and their claims, each
-as an executable check.
-"""
+"""Five papers: their figures and tables, each by one command, and their claims, each as a check."""
 
 from .contents import list_figures
 from .gallery.figure import SCALES

@@ -20,8 +20,7 @@ from ._instances import PAPER, Intervals
 from ._projected_flow import projected_flow
 
 _STEPS = (4000, 16_000)
-"""Steps towards the limit: most draws are within 5% after the first number, which takes half a
-second; all but a few are after the second."""
+"""Most draws are within 5% after the first, half a second; all but a few after the second."""
 
 
 @claim(

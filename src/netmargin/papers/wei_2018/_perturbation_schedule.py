@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from ...core.arguments import check_number
 from ...errors import ArgumentError
 from ._functionals import Regularity
 
@@ -34,10 +35,8 @@ def perturbation_schedule(
         raise ArgumentError("bounds are not known for this functional. Give it a Regularity.")
     if discrete and not math.isfinite(bounds.C_Phi + bounds.C_V):
         raise ArgumentError("discrete time needs features and penalty with Lipschitz gradients.")
-    if not (epsilon > 0 and start > 0 and bounds.b_V > 0):
-        raise ArgumentError(
-            f"epsilon, start and b_V must be positive; got {epsilon}, {start}, {bounds.b_V}"
-        )
+    for name, value in {"epsilon": epsilon, "start": start, "b_V": bounds.b_V}.items():
+        check_number(name, value, above=0)
     # From large to small: the first sigma for which the proof goes through is the best.
     for steps in range(1, math.ceil(-_SMALLEST_LOG_SIGMA / math.log(2))):
         found = _follow_proof(bounds, 0.5**steps, epsilon, start, discrete)
