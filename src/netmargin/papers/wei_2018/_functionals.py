@@ -75,7 +75,7 @@ def regularized_logistic(
     shapes = [D, 1 if power == 1 else D]
 
     def features(positions: Tensor) -> Tensor:
-        inner, outer = positions[:, :D], positions[:, D:]
+        inner, outer = torch.split(positions, shapes, dim=1)
         first = (inner @ Z.T).relu()
         if power == 1:
             return labels * outer * first
