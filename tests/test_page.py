@@ -530,8 +530,13 @@ def test_the_next_step_is_the_one_that_what_is_known_leads_to():
         f"0 of {len(data[1])} held-out samples are wrong, and {wrong} of {len(right[1])} training"
     )
     assert swapped.startswith(said)
-    pixels = make_page(facts_of(net, data, (255 * heldout[0], heldout[1]))).overview.next_step[0]
-    assert pixels.startswith("scale inputs alike: held-out ones are")
+    for scale in (1, 2, 4, 1 / 4, 255):  # others than standardized inputs differ by
+        facts = facts_of(net, data, (scale * heldout[0], heldout[1]))
+        said = make_page(facts).overview.next_step[0]
+        assert said.startswith("scale inputs alike: entries are") == (scale not in (1, 2)), scale
+    tail = heldout[0].clone()
+    tail[:9] *= 1e6  # a few samples are no other scale
+    assert "alike" not in make_page(facts_of(net, data, (tail, heldout[1]))).overview.next_step[0]
 
 
 def test_wrong_labels_that_cannot_be_counted_are_in_order_all_the_same():

@@ -21,6 +21,7 @@ from ..nets.named_scores import reading_of
 from ..nets.probabilities import Doubt, doubt_scores, doubt_signs, has_free_sign
 from ..nets.row_order import warn_of_dropped_rows
 from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
+from ..nets.stored_scale import doubt_scale
 from .of_outputs import class_indices, margins, require_finite_margins
 
 Found = TypeVar("Found")
@@ -85,7 +86,8 @@ def pass_over(
                         if isinstance(samples, Arrays):  # also where batches hold one sample
                             few = next(batches(samples, SAMPLES, model))[0]
                         doubt = doubt_scores(model, x, outputs)
-                        doubt = _doubt_net(model, few, doubt, faults, slopes)
+                        scaled = doubt_scale(model, samples, x)
+                        doubt = _doubt_net(model, few, doubt, faults, slopes, scaled)
                         first = begin(x, outputs)
                         names.require_number(outputs.shape[1])
                         labels = Labels(outputs.shape[1])
@@ -126,13 +128,15 @@ def pass_over(
     return [found for _, found in parts], first, doubt
 
 
-def _doubt_net(model: nn.Module, x: Any, doubt: Doubt, faults: str | None, slopes: bool) -> Doubt:
+def _doubt_net(
+    model: nn.Module, x: Any, doubt: Doubt, faults: str | None, slopes: bool, scaled: str
+) -> Doubt:
     """Doubts about the scores of a net with its faults, of which it warns if they are new."""
     new = []
     if faults is None:
         faults = find_faults(model, x)
         new = [faults, doubt.text if doubt.saturated else ""]
     masked = doubt_slopes(model, x) if slopes and not faults and x.is_floating_point() else ""
-    for said in filter(None, (*new, masked)):
+    for said in filter(None, (*new, masked, scaled)):
         warn_caller(said)
-    return doubt._replace(text=" ".join(filter(None, (faults, doubt.text, masked))))
+    return doubt._replace(text=" ".join(filter(None, (faults, doubt.text, masked, scaled))))
