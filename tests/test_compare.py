@@ -293,6 +293,16 @@ def test_samples_alone_and_held_out_data_alone(plane):
     assert sentence in str(alone)
     assert sentence not in str(heldout)
     assert "3 nets on 400 held-out samples." in str(heldout)
+    near = [
+        nm.compare(NETS, *data, input_margins=True, progress=False)
+        for data in ((plane[1],), (None, plane[1]), (plane[1], plane[0]))
+    ]
+    own = nm.input_margins(NETS["good"], plane[1], progress=False).distances.tolist()
+    for found, reports in zip(
+        near, (near[0].reports, near[1].reports, near[2].training), strict=True
+    ):
+        assert reports[0].input_margins.distances.tolist() == own
+        assert "input margin 25%" in {difference.number for difference in found.differences}
 
 
 def test_the_verdict_counts_errors_or_says_how_many_samples_would_do(plane):

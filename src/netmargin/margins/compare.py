@@ -69,8 +69,8 @@ def compare(
     heldout : tuple (X, y), iterable of (x, y), or None, default None
         Labelled data that no net was trained on, 200 samples or more.
     input_margins : bool, default False
-        Whether input margins are measured on `data`: with their 25% quantile nets of one
-        architecture are compared that were trained in one way, and fit the data.
+        Whether input margins are measured, on `data` where given: with their 25% quantile nets of
+        one architecture are compared that were trained in one way, and fit the data.
     layer : str or None, default None
         The name of a module of every net, in whose output input margins are measured in place of
         the inputs; see `nm.input_margins` for token numbers.
@@ -122,6 +122,7 @@ def compare(
     data, heldout = map(_tell_passes, (data, heldout))
     if data is not None and heldout is not None:
         warn_of_seen(check_model(next(iter(named.values()))), data, heldout)
+    first: Any = heldout if data is None else data
     training: list[MarginReport] = []
     reports: list[MarginReport] = []
     warned: list[tuple[str, str]] = []
@@ -139,13 +140,12 @@ def compare(
             )
             near: bool | InputMargins = input_margins
             with hear_warnings() as heard, display.part(shown, index, 1, len(named)):
-                if data is not None:
-                    if near and layer is not None:
-                        near = _measure_behind(model, data, layer, rivals, batch_size)
-                    known = None if heldout is None else False
-                    found = measured(data, input_margins=near, rivals=rivals, heldout=known)
-                    (reports if heldout is None else training).append(found)
-                if heldout is not None:
+                if near and layer is not None:
+                    near = _measure_behind(model, first, layer, rivals, batch_size)
+                known = None if heldout is None else data is None
+                found = measured(first, input_margins=near, rivals=rivals, heldout=known)
+                (reports if data is None or heldout is None else training).append(found)
+                if data is not None and heldout is not None:
                     reports.append(measured(heldout, heldout=True))
             warned += [(name, message) for message in heard]
     for message in name_together(warned):
