@@ -246,6 +246,19 @@ def test_by_class_and_frame(trained):
     assert found.frame()["distances"].tolist() == found.distances.tolist()
 
 
+def test_the_right_samples_that_are_nearest_to_a_wrong_answer_are_named(trained):
+    model, data = trained
+    found = measured(model, data)
+    right = [n for n in range(found.n) if found.q[n] > 0]
+    rows = sorted(right, key=lambda n: found.distances[n].item())[:3]
+    said = ", ".join(f"{n} ({found.distances[n].item():.4g})" for n in rows)
+    report = nm.measure(model, data, input_margins=found)
+    for text in (found.summary(), report.summary()):
+        assert f"nearest right samples {said} (estimated)" in " ".join(text.split())
+    none_right = measured(model, (data[0], (model(data[0]).argmax(1) + 1) % 5))
+    assert "nearest right" not in none_right.summary()
+
+
 class Detached(nn.Linear):
     def forward(self, x):
         return super().forward(x.detach()).detach()

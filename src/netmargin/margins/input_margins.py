@@ -18,6 +18,9 @@ from .boundaries import Boundaries, differentiable_scores, find_boundaries, toke
 from .quantiles import LEVELS, class_table, quantile_names, quantiles
 from .scored_batches import ScoredBatch, pass_over
 
+_SHOWN_NEAREST = 3
+"""Samples that a line names: as many as it holds."""
+
 
 @dataclass(frozen=True)
 class InputMargins(Record):
@@ -100,7 +103,7 @@ class InputMargins(Record):
     def _table(self) -> Table:
         """Quantiles of the distances."""
         wrong = f"{int((self.q <= 0).sum()):,} of {self.n:,}"
-        rows: list[Row] = [("wrong", (wrong, Certainty.MEASURED))]
+        rows: list[Row] = [("wrong", (wrong, Certainty.MEASURED)), *self.nearest]
         for kind, values in (("distance", self.distances), ("relative distance", self.relative)):
             rows += [
                 (f"{kind}, {name} quantile", (number(value), Certainty.ESTIMATED))
@@ -113,6 +116,14 @@ class InputMargins(Record):
         )
         title, notes = f"Distances of {self.n:,} samples", filter(None, [self.left_out])
         return Table(title, rows, notes=[*notes], warning=self.warning)
+
+    @property
+    def nearest(self) -> list[Row]:
+        """A row on the right samples that are nearest to a wrong answer, if any is right."""
+        right = (self.q > 0).nonzero()[:, 0]
+        rows = right[self.distances[right].argsort(stable=True)][:_SHOWN_NEAREST].tolist()
+        shown = ", ".join(f"{row} ({number(self.distances[row].item())})" for row in rows)
+        return [("nearest right samples", (shown, Certainty.ESTIMATED))] * bool(rows)
 
     @property
     def left_out(self) -> str:

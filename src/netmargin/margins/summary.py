@@ -75,7 +75,7 @@ def _describe_distance(report: Any) -> list[Row]:
         return []
     typical = f"{number(right.median().item())} for a typical right sample"
     typical += f", in the output of {found.layer!r}" * bool(found.layer)
-    return [("distance to the boundary", (typical, Certainty.ESTIMATED))]
+    return [("distance to the boundary", (typical, Certainty.ESTIMATED)), *found.nearest]
 
 
 def _advise(report: Any) -> str:
