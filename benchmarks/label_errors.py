@@ -162,7 +162,8 @@ def train_and_combine(name: str, X: torch.Tensor, y: np.ndarray, seed: int) -> n
 def cross_validate_kernel(X: torch.Tensor, y: np.ndarray, seed: int) -> np.ndarray:
     """Out-of-sample probabilities of our kernel: its leave-one-out predictions, cut to 0 and 1."""
     samples = Arrays(X, torch.from_numpy(y))
-    predictions = predict_left_out(samples, y, None, seed, number_equal_rows(X))[1].clip(1e-3, 1)
+    equal = number_equal_rows(X)
+    predictions = predict_left_out(samples, y, None, seed, equal, None, len)[1].clip(1e-3, 1)
     return predictions / predictions.sum(axis=1, keepdims=True)
 
 

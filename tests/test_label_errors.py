@@ -383,6 +383,20 @@ def test_convolutions_of_a_net_are_compared_too():
         nm.label_errors((images, y + 1), model=net)
 
 
+def test_what_takes_long_is_shown(digits, monkeypatch, capsys):
+    monkeypatch.setattr("netmargin.core.progress._LOG_EVERY_SECONDS", -1.0)
+    X, y, *_ = digits
+    nm.label_errors((X, y), progress=False)
+    assert not capsys.readouterr().err
+    found = nm.label_errors((X, y))
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"label errors: looking for copies among {len(y):,} samples"
+    assert sum("how well do others predict" in line for line in said) == 4
+    assert (
+        said[-1] == f"label errors: predicting {len(y):,} samples from {found.basis.split(' (')[0]}"
+    )
+
+
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [

@@ -1,6 +1,7 @@
 """The verb `netmargin labels`: which labels of a data set may be wrong."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from ..core.files import require_writable
@@ -38,7 +39,8 @@ def run(options: argparse.Namespace) -> None:
             f"--groups names a column of a .csv table; {options.data} has no {options.groups!r}."
         )
     groups = X.pop(options.groups) if options.groups else None
-    found = label_errors((X, y), class_names=options.class_names, groups=groups)
+    shown = {"class_names": options.class_names, "progress": sys.stderr.isatty()}
+    found = label_errors((X, y), groups=groups, **shown)
     if options.out:
         found.write_csv(options.out)
         say(f"Written: {options.out}")

@@ -113,7 +113,7 @@ def _write(
     if options.certificate:
         records.append(_certify(model, data))
     if options.labels:
-        records.append(label_errors(data))
+        records.append(label_errors(data, progress=sys.stderr.isatty()))
     call = shlex.join(("netmargin", *options.words))
     made_by = Options(class_names, call=call, progress=sys.stderr.isatty())
     return write_page(subject, data, heldout, out=options.out, records=records, options=made_by)

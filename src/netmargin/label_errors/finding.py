@@ -1,13 +1,15 @@
 """The search for wrong labels: what all other samples say about each."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from ..core.arguments import check_seed
+from ..core.arguments import check_flag, check_seed
+from ..core.progress import Progress
 from ..errors import DataError
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
@@ -32,6 +34,7 @@ def label_errors(
     class_names: Sequence[str] | None = None,
     groups: Any = None,
     seed: int = 0,
+    progress: bool = True,
     scores: Choice | None = None,
 ) -> LabelErrors:
     """Find the labels to look at again: those that all other samples speak against.
@@ -62,6 +65,8 @@ def label_errors(
         are left out together. None finds copies itself; False takes each sample alone.
     seed : int, default 0
         Seed of the choice of patches, of compared samples and of centres.
+    progress : bool, default True
+        Whether to show steps as they come.
     scores : str, int, tuple, function or None, default None
         Which output of a net is its scores, as for `measure`.
 
@@ -94,7 +99,7 @@ def label_errors(
     Source: beyond the papers; leave-one-out formula of Rasmussen and Williams 2006, Section 5.4.2;
     patches of Coates and Ng 2011.
     """
-    seed = check_seed(seed)
+    seed, progress = check_seed(seed), check_flag("progress", progress)
     samples = as_arrays(data)
     if isinstance(samples.X, NamedInputs) and len(samples.X.parts) == 1:
         samples = Arrays(next(iter(samples.X.parts.values())), samples.y)
@@ -117,7 +122,10 @@ def label_errors(
     # A class without samples has a name all the same.
     names.require_number(max(len(names.names or ()), int(values.max()) + 1))
     equal = number_equal_rows(samples.X)
-    basis, predictions, together = predict_left_out(samples, classes, model, seed, equal, groups)
+    with Progress(progress, "label errors") as display:
+        basis, predictions, together = predict_left_out(
+            samples, classes, model, seed, equal, groups, partial(display.draw, 0.0, None)
+        )
     table = score_labels(predictions)
     rows = np.arange(len(classes))
     given = table[rows, classes]

@@ -1,5 +1,6 @@
 """What all samples but those of its group say about each, in the representation that says most."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,17 @@ def predict_left_out(
     model: nn.Module | None,
     seed: int,
     equal: np.ndarray,
-    groups: Any = None,
+    groups: Any,
+    show: Callable[[str], None],
 ) -> tuple[str, np.ndarray, Groups]:
-    """What predictions rest on; how much each class is predicted, (n, C); the groups left out."""
+    """What predictions rest on; how much each class is predicted, (n, C); the groups left out.
+
+    `show` is told what comes next.
+    """
     if (n := len(classes)) > EXACT_UP_TO:
         what = f"The search among {n:,} samples"
         require_memory(8 * n * CENTRES, what, "Take a random part of them.")
+    show(f"looking for copies among {n:,} samples")
     small = shrink_images(samples.X)
     representations = list_representations(samples.X, small, model, seed)
     alone = near = sure = np.arange(n)
@@ -50,7 +56,7 @@ def predict_left_out(
     elif groups is None and not fill_a_grid(small, equal):
         near, sure = join_near_copies(small, equal)
     whole = make_groups(near, equal, classes, given)
-    basis, predictions = _predict(representations, classes, seed, whole)
+    basis, predictions = _predict(representations, classes, seed, whole, show)
     if given or near is alone:
         return basis, predictions, whole
     # Right labels that are not predicted count here, too: more than _MOST_WRONG is not believed.
@@ -59,7 +65,7 @@ def predict_left_out(
         if labels_differ(of, finer, classes, share):
             # Then other labels of a group are evidence, and whether it helps can be seen.
             apart = make_groups(finer, equal, classes)
-            other = _predict(representations, classes, seed, apart)
+            other = _predict(representations, classes, seed, apart, show)
             Y = encode_labels(classes, predictions.shape[1])
             if np.square(other[1] - Y).sum() < np.square(predictions - Y).sum():
                 return *other, apart
@@ -68,7 +74,11 @@ def predict_left_out(
 
 
 def _predict(
-    representations: dict[str, Representation], classes: np.ndarray, seed: int, groups: Groups
+    representations: dict[str, Representation],
+    classes: np.ndarray,
+    seed: int,
+    groups: Groups,
+    show: Callable[[str], None],
 ) -> tuple[str, np.ndarray]:
     """What `predict_left_out` returns, for these groups."""
     rng = np.random.default_rng(seed)
@@ -76,12 +86,14 @@ def _predict(
     few = np.sort(rng.permutation(len(Y))[:_COMPARED_ON])
     choices = []
     for name, (compute, values) in representations.items():
+        show(f"how well do others predict {len(few)} samples from {name}?")
         features = compute(take(values, groups.rows[few]))
         scale = median_distance(features)
         K = laplace_kernel(features, features, scale)
         errors = squared_errors(K, Y[few], weights[few], groups.together(few))
         choices.append((errors.min(), RIDGES[errors.argmin()], scale, name, features))
     _, ridge, scale, name, features = min(choices, key=lambda choice: choice[0])
+    show(f"predicting {len(classes):,} samples from {name}")
     if len(few) < len(Y):
         compute, values = representations[name]
         features = compute(take(values, groups.rows))
