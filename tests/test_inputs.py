@@ -585,6 +585,18 @@ def test_samples_that_make_no_batch_are_said_with_a_way_out(odd):
         nm.measure(nn.Linear(4, 2), Odd(odd))
 
 
+@pytest.mark.parametrize("second", [torch.zeros(6), torch.zeros(6, 4), torch.zeros(3)])
+def test_several_inputs_without_names_are_refused_with_the_way_to_give_them(second):
+    net, y = nn.Linear(4, 2), torch.arange(6) % 2
+    for X in ((torch.zeros(6, 4), second), [torch.zeros(6, 4), second]):
+        for data in ((X, y), [(X, y)], [(X, y)] * 2, [(X, y)] * 3):
+            with pytest.raises(nm.DataError, match="X holds 2 inputs. Give them by the names"):
+                nm.measure(net, data)
+    rows = [torch.zeros(4), torch.ones(4)]  # a list of samples
+    assert nm.measure(net, (rows, torch.tensor([0, 1]))).n == 2
+    assert nm.measure(net, [(rows, [0, 1])] * 3).n == 6
+
+
 def test_a_collate_that_leaves_samples_out_is_said():
     def collate(samples):
         return torch.utils.data.default_collate([s for s in samples if s is not None])

@@ -277,6 +277,11 @@ def read_pair(batch: Any, where: str, name: str) -> tuple[Any, Tensor]:
     if not isinstance(batch, (tuple, list)) or len(batch) != 2:
         raise DataError(f"{title} is not a pair (x, y) but {how_to_pair(batch)}")
     by_name = isinstance(batch[0], Mapping)
+    if _are_several(*batch):
+        raise DataError(
+            f"{title}: X holds {len(batch[0])} inputs. Give them by the names of forward, one row"
+            ' for each sample: {"x": ..., "mask": ..., "labels": y}.'
+        )
     X = _name_inputs(batch[0], title) if by_name else read_tensor(batch[0], name)
     if read_text(batch[1]):
         raise DataError(
@@ -313,8 +318,18 @@ def _is_pair(items: Sequence[Any]) -> bool:
     first = items[0]
     if isinstance(items[1], Mapping):
         return False
+    if isinstance(items[1], Tensor):  # which is no batch
+        return True
     batch = isinstance(first, (tuple, list)) and len(first) == 2
-    return not batch or not (isinstance(first[0], Mapping) or getattr(first[0], "shape", None))
+    if not batch or _are_several(*first):
+        return not batch
+    return not (isinstance(first[0], Mapping) or getattr(first[0], "shape", None))
+
+
+def _are_several(X: Any, y: Any) -> bool:
+    """Whether X are several tensors of rows, and not one tensor for each label of y."""
+    rows = isinstance(X, (tuple, list)) and hasattr(y, "__len__") and len(X) != len(y)
+    return rows and len(X) > 1 and all(isinstance(part, Tensor) and part.ndim for part in X)
 
 
 def _stack(samples: list[Any]) -> Any:
