@@ -170,7 +170,9 @@ def test_nets_that_never_change_their_mind():
     report = radii(net, ([[1.0, 0.0], [0.0, 1.0]], [1, 0]))
     assert report.upper.tolist() == [np.inf, 0.0]
     assert report.not_found == 1
-    assert "no flip is found for 1 sample" in " ".join(report.summary().split())
+    told = " ".join(report.summary().split())
+    assert "no flip is found for 1 sample" in told
+    assert "proved by Lipschitz constant for 1 sample, misclassified for 1 sample" in told
     assert report.to_dict()["upper"] == [None, 0.0]
     assert report.curve([0.0, 100.0])["attacked"].tolist() == [0.5, 0.5]
 

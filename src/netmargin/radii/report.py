@@ -202,6 +202,7 @@ def _samples(count: int) -> str:
 
 
 def _count(names: np.ndarray) -> str:
-    """How often each name occurs, "" left out."""
+    """For how many samples each name stands, "" left out."""
     found, counts = np.unique(names[names != ""], return_counts=True)
-    return ", ".join(f"{name} {n}" for name, n in zip(found, counts, strict=True)) or "none"
+    told = zip(found, counts, strict=True)
+    return ", ".join(f"{name} for {_samples(n)}" for name, n in told) or "none"
