@@ -86,7 +86,7 @@ def _predict(
     few = np.sort(rng.permutation(len(Y))[:_COMPARED_ON])
     choices = []
     for name, (compute, values) in representations.items():
-        show(f"how well do others predict {len(few)} samples from {name}?")
+        show(f"trying {name}")
         features = compute(take(values, groups.rows[few]))
         scale = median_distance(features)
         K = laplace_kernel(features, features, scale)
