@@ -142,8 +142,8 @@ def find_kkt_points(
             # Windows within the run; of four states, as the best time may be between two of them.
             if log_rho[-1] > r + Delta and whole.sum() >= 4:
                 inside = whole & (log_rho < r + window * Delta)
-                worse = np.maximum(epsilons / (epsilon * share * C_1), deltas * needed / C_2)
-                violations.append(float(np.min(worse[inside] - 1, initial=math.inf)))
+                worse = np.maximum(epsilons / (share * C_1) - epsilon, deltas * needed / C_2 - 1)
+                violations.append(float(np.min(worse[inside], initial=math.inf)))
     return violations
 
 

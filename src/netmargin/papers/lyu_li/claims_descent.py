@@ -360,8 +360,8 @@ def gd_limit(
     start, L, N, steps = run.start, run.start.order, len(run.start.x), np.diff(run.log_rho)
     gamma = run.depth / np.exp(L * run.log_rho)
     turns = (start.bounds.gradient / (L * gamma[:-1]) * np.exp(steps) + 1) * steps
-    criteria = list(run.turn[1:] / (turn * turns) - 1)
-    room = {"turn": 1 / (1 + max(criteria))}
+    criteria = list(run.turn[1:] / turns - turn)
+    room = {"turn": 1 / (turn + max(criteria))}
     sums = np.append(0.0, np.cumsum((run.beta[:-1] ** -2.0 - 1) * steps))
     random = trial.random
     for i, j in (np.sort(random.choice(len(sums), 2, replace=False)) for _ in range(100)):

@@ -195,8 +195,8 @@ def velocity(trial: Trial, *, factor: float = 1.0) -> Finding:
     x = nn.functional.pad(points.x, (0, 1), value=1.0) if bias else points.x
     B_1, rho = SmoothnessBounds.of_layers(x, power, layers).gradient, at["rho2"].sqrt()
     smoothed = LOSSES[trial.number % 4].g(at["x"])
-    bound = factor * B_1 * at["nu"] / smoothed * rho ** (points.order - 1)
-    return Finding.of((at["square"].sqrt() / bound - 1)[at["keep"]], where)
+    bound = B_1 * at["nu"] / smoothed * rho ** (points.order - 1)
+    return Finding.of((at["square"].sqrt() / bound - factor)[at["keep"]], where)
 
 
 @claim(

@@ -151,7 +151,7 @@ def kkt_lemma(trial: Trial, *, epsilon: float = 1.0, delta: float = 1.0) -> Find
         depth = depth / torch.exp(torch.exp(-at["x"]))
     bound_delta = (q.shape[1] - 1) / (math.e * L * gamma ** (2 / L) * depth)
     worst = torch.maximum(
-        (found_epsilon - epsilon**2 * bound_epsilon) / (scale * at["rho2"]),
+        (found_epsilon - epsilon * abs(epsilon) * bound_epsilon) / (scale * at["rho2"]),
         (found_delta - delta * bound_delta) / (bound_delta + 1e-9),
     )
     return Finding.of(worst[at["keep"]], where)

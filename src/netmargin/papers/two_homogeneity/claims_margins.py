@@ -245,7 +245,7 @@ def kl_facts(
     low = q.min(1)
     # With C_5 = mean e^{2 k - q}, the largest k of A.1 (4), 0 where there is none.
     most = -np.log(twice * np.exp(-q).sum(1))
-    violations = [np.where(most > 0, most - low, -1) / (1 + np.abs(low))]
+    violations = [np.where(most <= 0, -1, most - low) / (1 + np.abs(low))]
     for logistic in (False, True):
         losses = -log_expit(q) if logistic else np.exp(-q)
         slopes = expit(-q) if logistic else losses

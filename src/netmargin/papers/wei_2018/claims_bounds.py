@@ -194,9 +194,9 @@ def regularized_bound(
     radius = math.sqrt(d - 1)
     if d <= 5:  # in more dimensions it takes minutes
         fitted = min_norm_interpolation(everything, classes, bias=False, norm="l1")
-        violations.append(fitted.norm / (4 * factor) - 1)
+        violations.append(fitted.norm / 4 - factor)
         gap = regression_bound(np.zeros(n), X, norm=fitted.norm, largest_loss=1.0, lipschitz=2.0)
-        violations.append(gap.terms["complexity"] / (96 * factor * math.sqrt((d - 1) / n)) - 1)
+        violations.append(gap.terms["complexity"] / (96 * math.sqrt((d - 1) / n)) - factor)
     for name, net in (("limit", best), ("weak", weakly)):
         gamma = net.normalized_margin(points, labels)
         error = float((classes * net.decision_function(everything) <= 0).mean())
@@ -209,7 +209,7 @@ def regularized_bound(
         )
         if name == "limit":
             leading = bounds[0].terms["complexity, 4 Rad / gamma"]
-            violations.append(leading / (factor * 48 * math.sqrt((d - 1) / n)) - 1)
+            violations.append(leading / (48 * math.sqrt((d - 1) / n)) - factor)
         else:
             violations.append(1 - gamma / weak.guarantee)
     # The largest margin of all two-layer nets is 1 / (2 |v|): so it is for four samples.

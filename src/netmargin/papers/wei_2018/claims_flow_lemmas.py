@@ -66,8 +66,8 @@ def assumptions(trial: Trial, *, factor: float = 1.0, jump: float = 100.0) -> Fi
     }
     if power == 2:
         reached["C_Phi"] = turn, known.C_Phi
-    shares = {name: found / (factor * bound) for name, (found, bound) in reached.items()}
-    violations = [share - 1 for share in shares.values()]
+    shares = {name: found / bound for name, (found, bound) in reached.items()}
+    violations = [share - factor for share in shares.values()]
     violations += [known.b_V - V.min().item(), V.max().item() - known.B_V]
     size = np.linalg.norm(X, axis=1).max()
     violations.append(0.0 if power == 2 else jump * size / turn - 1)

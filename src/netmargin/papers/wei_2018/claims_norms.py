@@ -193,7 +193,7 @@ def xor_cancellation(
     h = _add_kinks(a) - _add_kinks(np.zeros(1))
     d, n = 4 << (trial.number % 7), (50, 100, 200, 400)[trial.number % 4]
     exact, squares = _mean_feature(d), []
-    violations = [*(h / np.minimum(a, a * a) - claim), *-h, d * exact / population - 1]
+    violations = [*(h / np.minimum(a, a * a) - claim), *-h, 1 - population / (d * exact)]
     for seed in random.integers(2**31, size=24).tolist():
         X, y = draw_cut_off(n, d, seed)
         K = arc_cosine(X, bias=False)

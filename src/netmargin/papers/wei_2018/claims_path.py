@@ -123,7 +123,7 @@ def max_margin_path(
         # (A.4) and (A.5) without what both share.
         promised = -math.log(math.expm1(n * above[-1])) / s**order
         violations += [L / (above + value * M**r).min() - 1, below / L - 1]
-        violations += [s / (ball * (L / value) ** (1 / r)) - 1]
+        violations += [s / (L / value) ** (1 / r) - ball]
         violations += [gamma / best - 1, (promised - gamma) / best]
         sizes.append(s)
         gaps.append(1 - gamma / best)

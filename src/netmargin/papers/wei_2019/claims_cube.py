@@ -226,7 +226,7 @@ def monomial_tail(trial: Trial, *, growth: float = 1.0) -> Finding:
     for v in directions:
         values = np.abs(w @ (v / np.linalg.norm(v)))
         for power in (2, 3, 4, 6):
-            violations.append((values**power).mean() ** (1 / power) / (growth * (power - 1)) - 1)
+            violations.append((values**power).mean() ** (1 / power) / (power - 1) - growth)
         violations.append(np.exp(values / 2.878).mean() - 2)
     return Finding.of(violations, f"N = {N}, {len(directions)} directions")
 
