@@ -235,6 +235,21 @@ def test_a_table_is_read_as_arrays_are(own, capsys):
     assert "words.csv has no 'pupil'" in capsys.readouterr().err
 
 
+def test_a_net_trained_on_a_table_of_words_is_certified_and_shown(own, capsys):
+    held = np.load("words.npz")
+    pd.DataFrame(held["X"]).assign(y=held["y"]).to_csv("words.csv", index=False)
+    named = f"{FACTORY_ALONE} --data words.csv"
+    assert run(f"train {named} --until-log10-loss -2 --out run --quiet") == 0
+    for file in ("words.csv", "words.npz"):  # both are what the net was trained on
+        assert (
+            run(f"certify run/model.safetensors {FACTORY_ALONE} --norm layers --data {file}") == 0
+        )
+        assert "certificate is about" not in capsys.readouterr().err
+    assert run(f"certify run/model.safetensors {named} --norm layers --limit 20") == 0
+    assert "20 of 30 samples, and the net was trained on all" in capsys.readouterr().err
+    assert run(f"page run/model.safetensors {named} --radii 3 --labels --out page.html") == 0
+
+
 def test_a_part_of_a_file_keeps_its_types(own):
     for words in ("points.npz", "words.npz", "tokens.npz"):
         np.savez("tokens.npz", X=np.arange(60).reshape(30, 2), y=np.arange(30) // 15)

@@ -66,17 +66,21 @@ def run(options: argparse.Namespace) -> None:
 def _describe_samples(options: argparse.Namespace, X: Any, y: Any) -> str:
     """A sentence on the samples where they may not be all that the net was trained on, else ''."""
     from ..nets.data import open_data
+    from ..nets.text_labels import encode_text_labels
     from ..training import fingerprint
+
+    def mark(data: Any) -> str:  # as `train` does, which reads text as class numbers
+        return fingerprint(open_data(encode_text_labels([data], None)[0][0]))
 
     # A KKT point of some samples need not be one of all: others may have a smaller margin.
     trained_on = _find_training_data(Path(options.weights))
-    if trained_on == fingerprint(open_data((X, y))):
+    if trained_on == mark((X, y)):
         return ""
     samples = f"the certificate is about these {len(X)} samples only"
     if options.limit is not None:
         everything = inputs.data(options, limit=None)
         samples = f"the certificate is about {len(X)} of {len(everything[0])} samples"
-        if trained_on == fingerprint(open_data(everything)):
+        if trained_on == mark(everything):
             return (
                 f"{samples}, and the net was trained on all of them: others may have smaller"
                 " margins. Leave --limit out."

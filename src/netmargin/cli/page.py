@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 
 from .. import datasets
 from ..core.files import require_writable
 from ..errors import ArgumentError, NetmarginError, NotHomogeneousError
-from ..nets.data import takes_data
+from ..nets.data import as_arrays, takes_data
 from ..nets.images import as_images
 from . import inputs
 from .printing import as_json
@@ -139,7 +138,8 @@ def _find_radii(model: nn.Module, data: Any, number: int) -> Any:
     from ..page.sampling import spread_by_distance
     from ..radii import robustness
 
-    X, y = (torch.as_tensor(part, device="cpu") for part in data)
+    samples = as_arrays(data)
+    X, y = samples.X, samples.y
     try:
         distances = input_margins(model, (X, y), progress=False).distances
     except NetmarginError:  # the page has score margins in their place, too
