@@ -1,5 +1,7 @@
 """Claims of Chizat and Bach 2020 on the number of neurons: what many of them tend to."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -38,20 +40,10 @@ def infinite_width(trial: Trial, *, exponent: float = 0.5) -> Finding:
     tested = trial.random.normal(size=(64, 2))
     widths = 20 * 2 ** np.arange(sizes)
     all_widths = [_MANY, *np.repeat(widths, starts).tolist()]
-    runs = train_both_layers(
-        X,
-        y,
-        width=all_widths,
-        steps=40,
-        power=2,
-        loss="logistic" if trial.number % 2 else "exponential",
-        rate=lambda t: np.full(len(t), 0.01),
-        seeds=range(len(all_widths)),
-        records=1,
-        snapshots=[10, 20, 40],
-        dtype=torch.float64,
-        progress=False,
-    )
+    options: dict[str, Any] = {"steps": 40, "snapshots": [10, 20, 40], "records": 1, "power": 2}
+    options |= {"loss": "logistic" if trial.number % 2 else "exponential", "dtype": torch.float64}
+    options |= {"rate": lambda t: np.full(len(t), 0.01), "seeds": range(len(all_widths))}
+    runs = train_both_layers(X, y, width=all_widths, progress=False, **options)
     distances = []
     for snapshot in runs.snapshots:
         masses = np.exp(snapshot.log_masses)[:, None]

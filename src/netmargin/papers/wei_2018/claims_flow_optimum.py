@@ -64,17 +64,9 @@ def optimum(trial: Trial, *, renewal: float = 1.0, share: float = 1.0) -> Findin
     found = perturbation_schedule(problem.regularity, **options)
     # Mass along a sample grows from sigma on like e^{t / n} and faster, before others have grown.
     rate, time = (found.rate, 60) if discrete else (0.5, 400 * n)
-    run = perturbed_flow(
-        problem,
-        start[None],
-        sigma=renewal * found.sigma,
-        rate=rate,
-        steps=math.ceil(time / rate),
-        fresh=16,
-        budget=200,
-        records=400,
-        seed=trial.number,
-    )
+    options = {"rate": rate, "steps": math.ceil(time / rate), "seed": trial.number}
+    options |= {"fresh": 16, "budget": 200, "records": 400}
+    run = perturbed_flow(problem, start[None], sigma=renewal * found.sigma, **options)
     reached = _time_to(run, best.objective + share * epsilon)
     violations = [reached / found.time - 1, best.lower_bound - run.values.min(), run.rate - rate]
     where = f"{n} samples in {d} dimensions, {'descent' if discrete else 'flow'}"

@@ -227,7 +227,6 @@ class Span:
             return means / math.sqrt(means @ inverse @ means)
 
         def error(means: Floats) -> float:
-            """The error of normal noise around them."""
             return float(norm.cdf(-LABELS * scale(means)).mean())
 
         starts = np.random.default_rng(0).normal(size=(_STARTS, 4))
