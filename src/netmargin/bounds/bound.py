@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import check_number
+from ..core.arguments import check_number, check_optional
 from ..core.matrices import Floats, as_array, finite_rows
 from ..core.records import Table, number
 from ..core.saved_records import Record
@@ -116,7 +116,7 @@ def margin_bound(
             f"A margin of {np.abs(q).max():.4g} is impossible for |f(x)| <= {largest:.4g}. Are"
             " margins divided by the norm, such as report.q / report.norm**2?"
         )
-    gamma = check_number("margin", margin, above=0, at_most=2 * largest, optional=True)
+    gamma = check_optional(check_number, "margin", margin, above=0, at_most=2 * largest)
     if gamma is None and q.min() <= 0:
         raise DataError(
             f"The least margin in q is {q.min():.4g}, not positive: some sample is wrong. Where the"

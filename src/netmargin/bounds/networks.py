@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import check_count, check_number
+from ..core.arguments import check_count, check_number, check_optional
 from ..core.matrices import check_kernel, finite_rows
 from ..errors import DataError
 from .bound import SAMPLE_MOMENT, Bound, bounded_inputs, finite_array, margin_bound
@@ -56,7 +56,7 @@ def two_layer_bound(
     """
     # In units of the l1 norm over unit-norm features: twice the margin, Rad <= 3 |X|_F / n.
     radius = check_number("radius", radius, above=0)
-    margin = check_number("margin", margin, above=0, at_most=radius, optional=True)
+    margin = check_optional(check_number, "margin", margin, above=0, at_most=radius)
     q, X = 2 * finite_array(q, "q"), bounded_inputs(X, radius)
     if len(q) != len(X):
         raise DataError(f"There are {len(q)} margins for {len(X)} samples: one is needed for each.")

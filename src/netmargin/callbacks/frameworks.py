@@ -84,7 +84,7 @@ class MarginCallback(ABC):
         last, self._seen, self._before = self._watch, step, (0.0, 0)
         if state is None and last and (folder / HISTORY).exists():
             if last.model is net:
-                state, folder, rows = last.state_dict(), last.folder, last.history.rows
+                state, folder, rows = last.state_dict(), last.folder or folder, last.history.rows
                 if rows and rows[-1]["step"] > step:  # the trainer counts anew
                     self._before = (rows[-1]["epoch"], rows[-1]["step"])
             else:  # made anew, as `model_init` does: in a folder of its own

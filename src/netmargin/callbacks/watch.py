@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler
 
-from ..core.arguments import check_count, check_path
+from ..core.arguments import check_count, check_optional, check_path
 from ..core.caller import warn_caller
 from ..errors import ArgumentError, DataError
 from ..losses import Loss, as_loss
@@ -118,7 +118,7 @@ class Watch:
         self.every = check_count("every", every)
         self._batch_size = check_count("batch_size", batch_size)
         self._class_names = class_names
-        self.folder = check_path("folder", folder, optional=True)
+        self.folder = check_optional(check_path, "folder", folder)
         self._calls, rows = _read_state(state)
         self.history = History(rows)
         self.report: MarginReport | None = None

@@ -30,10 +30,8 @@ def check_number(
     at_most: float = math.inf,
     optional: bool = False,
     infinite: bool = False,
-) -> float | Any:
+) -> float:
     """Return a real number within its limits, of which NaN is none, as a float."""
-    if optional and value is None:
-        return None
     number = _unwrap(value)
     # Booleans are numbers to Python, and a flag in the place of a number is a slip.
     real = isinstance(number, numbers.Real) and not isinstance(number, bool)
@@ -47,10 +45,8 @@ def check_number(
 
 def check_count(
     name: str, value: Any, *, at_least: int = 1, at_most: float = math.inf, optional: bool = False
-) -> int | Any:
+) -> int:
     """Return a whole number within its limits, as an int; 2.0 is none."""
-    if optional and value is None:
-        return None
     try:
         number = None if isinstance(_unwrap(value), bool) else operator.index(value)
     # A tensor of several elements raises one of the latter two.
@@ -86,9 +82,9 @@ def check_instance(
     what: str,
     *,
     optional: bool = False,
-) -> Kind | Any:
+) -> Kind:
     """Return the value if it is of one of the given classes, which `what` describes."""
-    if (optional and value is None) or isinstance(value, kinds):
+    if isinstance(value, kinds):
         return value
     hint = ""
     if isinstance(value, type) and issubclass(value, kinds):
@@ -106,13 +102,18 @@ def check_numbers(
     return [check(f"{name}[{index}]", value, **limits) for index, value in enumerate(listed)]
 
 
-def check_path(name: str, value: Any, *, optional: bool = False) -> Path | Any:
+def check_path(name: str, value: Any, *, optional: bool = False) -> Path:
     """Return the name of a file or folder as a Path; nothing is looked up on the disk."""
-    if optional and value is None:
-        return None
     if isinstance(value, (str, os.PathLike)) and str(value).strip() and "\0" not in str(value):
         return Path(value)
     raise _make_error(name, value, 'a path such as "runs/mine"', optional)
+
+
+def check_optional(
+    check: Callable[..., Kind], name: str, value: Any, *what: Any, **limits: Any
+) -> Kind | None:
+    """Return None, or what a check of these returns; its error says that None would do."""
+    return None if value is None else check(name, value, *what, optional=True, **limits)
 
 
 def check_seed(seed: Any) -> int:
@@ -122,7 +123,7 @@ def check_seed(seed: Any) -> int:
 
 def check_time_limit(seconds: Any) -> float | None:
     """Return a limit in seconds, at least 0, or None for no limit. Raises ArgumentError."""
-    return check_number("time_limit", seconds, at_least=0, optional=True, infinite=True)
+    return check_optional(check_number, "time_limit", seconds, at_least=0, infinite=True)
 
 
 def suggest_word(value: Any, choices: Iterable[str]) -> str:

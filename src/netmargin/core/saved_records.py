@@ -84,7 +84,7 @@ class Record:
         The file at `path` is replaced whole or not at all, and folders are made as needed. Raises
         ArgumentError for what no file can hold, such as a loss of your own, else CheckpointError.
         """
-        file: Path = check_path("path", path)
+        file = check_path("path", path)
         buffer = io.BytesIO()
         torch.save({"format": _FORMAT, "record": _encode(self, type(self).__name__)}, buffer)
         write_atomically(file, buffer.getvalue())
@@ -123,7 +123,7 @@ def load(path: str | Path) -> Any:
 
     Beyond the papers.
     """
-    file: Path = check_path("path", path)
+    file = check_path("path", path)
     # Whatever is wrong with a file, in zipfile, torch, numpy or below.
     with explain_unreadable(file, "no record of netmargin", Exception):
         content = file.read_bytes()

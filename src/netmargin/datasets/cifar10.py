@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from torch import Tensor
 
-from ..core.arguments import check_choice, check_count
+from ..core.arguments import check_choice, check_count, check_optional
 from ..errors import ArgumentError, DataError
 from .selection import (
     FOLDER_VARIABLE,
@@ -64,7 +64,7 @@ def cifar10(split: Split = "train", *, limit: int | None = None) -> tuple[Tensor
     Appendix F.
     """
     wanted = _BATCHES[check_choice("split", split, _BATCHES)]
-    limit = check_count("limit", limit, optional=True)
+    limit = check_optional(check_count, "limit", limit)
     records = _read_files(wanted, limit)
     if records is None:
         records = _load_from_openml(wanted)

@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.arguments import check_flag, check_number
+from ..core.arguments import check_flag, check_number, check_optional
 from ..core.caller import warn_caller
 from ..core.deadline import Deadline
 from ..core.matrices import check_sample_weight
@@ -32,7 +32,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
         """
         # Parameters are checked here, not in __init__: scikit-learn sets them as they are.
         deadline = Deadline(self.time_limit)
-        cost = check_number("C", self.C, above=0, optional=True)
+        cost = check_optional(check_number, "C", self.C, above=0)
         tol = check_number("tol", self.tol, above=0, below=1)
         check_flag("bias", self.bias)
         if cost is None and self.class_weight is not None:

@@ -53,6 +53,7 @@ def step(field: Callable[..., Any], y: Tensor, first: Any, h: float) -> Step:
     return Step(y, h, stages, h * torch.linalg.vector_norm(difference).item())
 
 
-def _combine(weights: Sequence[float], stages: list[Any]) -> Tensor | Any:
+def _combine(weights: Sequence[float], stages: list[Any]) -> Tensor:
     """The sum of the velocities of stages with these weights."""
-    return sum(w * stage.direction for w, stage in zip(weights, stages, strict=True) if w)
+    parts: list[Tensor] = [w * s.direction for w, s in zip(weights, stages, strict=True) if w]
+    return sum(parts[1:], parts[0])

@@ -7,7 +7,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..core.arguments import check_choice, check_count, check_flag, check_number, check_numbers
+from ..core.arguments import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_numbers,
+    check_optional,
+)
 from ..core.progress import Progress
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
@@ -126,13 +133,13 @@ def gradient_flow(
     Source: Lyu and Li 2019, Section 4.1 and Lemma H.3; proximal steps are the minimizing movements
     of De Giorgi (1993).
     """
-    check_number("time", time, above=0, optional=True)
+    check_optional(check_number, "time", time, above=0)
     if _is_empty(until) and time is None:
         raise ArgumentError("Say when to stop: time=..., or until=nm.LogLossBelow(...)")
     rules = [] if _is_empty(until) else as_stopping_rules(until)
     check_choice("method", method, ("exact", "proximal"))
     check_number("rtol", rtol, above=0, below=1)
-    check_number("step_size", step_size, above=0, at_most=1, optional=True)
+    check_optional(check_number, "step_size", step_size, above=0, at_most=1)
     given: Any = metric
     if given is not None and not (callable(given) and method == "exact"):
         raise ArgumentError(

@@ -179,7 +179,7 @@ class LabelErrors(Record):
 
         Raises ArgumentError for what is no path, CheckpointError where it cannot be written.
         """
-        file: Path = check_path("path", path)
+        file = check_path("path", path)
         write_atomically(file, self.frame().to_csv(index=self.index is not None).encode())
         return file
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from ..core.arguments import check_count, check_flag, check_instance
+from ..core.arguments import check_count, check_flag, check_instance, check_optional
 from ..core.caller import hear_warnings, warn_caller
 from ..core.progress import Progress
 from ..core.records import printable
@@ -116,7 +116,7 @@ def compare(
     batch_size = check_count("batch_size", batch_size)
     input_margins = check_flag("input_margins", input_margins)
     progress = check_flag("progress", progress)
-    check_instance("layer", layer, str, "the name of a module", optional=True)
+    check_optional(check_instance, "layer", layer, str, "the name of a module")
     if data is None and heldout is None:
         raise DataError("compare needs labelled data: nm.compare(models, heldout=(X, y)).")
     data, heldout = map(_tell_passes, (data, heldout))

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.arguments import check_count, check_flag, check_instance
+from ..core.arguments import check_count, check_flag, check_instance, check_optional
 from ..core.records import Certainty, Row, Table, json_ready, number
 from ..core.saved_records import Record
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
@@ -217,11 +217,10 @@ def input_margins(
     beyond the papers.
     """
     model, samples = open_model_and_data(model, data)
-    check_instance(
-        "layer", layer, nn.Module, "a module of the model, such as model.embedding", optional=True
-    )
+    what = "a module of the model, such as model.embedding"
+    check_optional(check_instance, "layer", layer, nn.Module, what)
     require_order(samples)
-    rivals, names = check_count("rivals", rivals, optional=True), ClassNames(class_names)
+    rivals, names = check_optional(check_count, "rivals", rivals), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
 
     def score(x: Any) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.arguments import check_choice, check_count, check_flag, check_instance
+from ..core.arguments import check_choice, check_count, check_flag, check_instance, check_optional
 from ..core.memory import advise_on_memory
 from ..errors import ArgumentError, NonFiniteOutputError
 from ..homogeneity import Homogeneity, analyse
@@ -125,14 +125,9 @@ def measure(
         )
         heldout = check_flag("heldout", heldout, hint)
     batch_size = check_count("batch_size", batch_size)
-    rivals = check_count("rivals", rivals, optional=True)
-    check_instance(
-        "homogeneity",
-        homogeneity,
-        Homogeneity,
-        "the answer of netmargin.analyse(model, X)",
-        optional=True,
-    )
+    rivals = check_optional(check_count, "rivals", rivals)
+    what = "the answer of netmargin.analyse(model, X)"
+    check_optional(check_instance, "homogeneity", homogeneity, Homogeneity, what)
     if homogeneity is not None:
         homogeneity.require_parameters_of(model)
     if not isinstance(input_margins, InputMargins):

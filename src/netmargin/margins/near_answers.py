@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core.arguments import check_count, check_instance
+from ..core.arguments import check_count, check_instance, check_optional
 from ..errors import ArgumentError
 from ..nets.labels import ClassNames
 
@@ -17,10 +17,9 @@ class NearAnswers:
     """What counts as nearly right: classes up to `within` apart, and those of one group."""
 
     def __init__(self, within: Any, groups: Any, names: ClassNames) -> None:
-        self._within = check_count("within", within, at_least=0, optional=True)
-        check_instance(
-            "groups", groups, Mapping, "lists of classes by a name, {'low': [0, 1]}", optional=True
-        )
+        self._within = check_optional(check_count, "within", within, at_least=0)
+        what = "lists of classes by a name, {'low': [0, 1]}"
+        check_optional(check_instance, "groups", groups, Mapping, what)
         numbers = {name: number for number, name in enumerate(names.names or ())}
         self._groups: dict[int, int] = {}
         for group, classes in enumerate((groups or {}).values()):

@@ -169,7 +169,7 @@ def write_page(
     options: Options,
 ) -> PageFile:
     """Write a page to a file, as `page` and the command line do. Raises what `page` raises."""
-    file: Path = check_path("out", out)
+    file = check_path("out", out)
     require_writable(file)
     made = make_page(collect(read_given(subject, records), data, heldout, options))
     content = render(made).encode(errors="backslashreplace")  # names of files need not be UTF-8

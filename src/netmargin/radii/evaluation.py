@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..core.arguments import check_choice, check_count, check_flag, check_number
+from ..core.arguments import check_choice, check_count, check_flag, check_number, check_optional
 from ..core.caller import warn_caller
 from ..errors import DataError, NetmarginError
 from ..margins import measure
@@ -127,7 +127,7 @@ def robustness(
     batch_size = check_count("batch_size", batch_size)
     effort = check_choice("effort", effort, EFFORTS)
     tol = check_number("tol", tol, above=0, below=1)
-    time_limit = check_number("time_limit", time_limit, at_least=0, optional=True)
+    time_limit = check_optional(check_number, "time_limit", time_limit, at_least=0)
     model, samples = read_model_and_data(model, data)
     model, X = as_one_tensor(model, samples.X)
     scored = NetOnSamples(model, _prepare_inputs(model, Arrays(X, samples.y)))

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..core.arguments import check_count, check_flag
+from ..core.arguments import check_count, check_flag, check_optional
 from ..core.matrices import Floats, as_array, binary_data, evaluation_inputs
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, ModelError
@@ -179,7 +179,7 @@ class ReLUMeasure(Record):
         k = len(self.weights)
         if k == 0:
             raise DataError("The solution has no atoms (f = 0), so there is no net to build.")
-        width = check_count("width", width, optional=True) or k
+        width = check_optional(check_count, "width", width) or k
         if width < k:
             raise ArgumentError(f"width must be at least {k}, the number of atoms; got {width}")
         # Every atom gets as many units as fit; the heaviest ones get what is left over.

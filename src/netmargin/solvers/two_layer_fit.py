@@ -5,7 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import check_choice, check_flag, check_instance, check_number, check_seed
+from ..core.arguments import (
+    check_choice,
+    check_flag,
+    check_instance,
+    check_number,
+    check_optional,
+    check_seed,
+)
 from ..core.deadline import Deadline
 from ..core.matrices import as_array, check_sample_weight, finite_rows
 from ..core.memory import require_memory
@@ -105,7 +112,7 @@ def fit_two_layer_net(
     started, deadline = time.monotonic(), Deadline(time_limit).at
     kind = check_choice("loss", loss, (*OF_CLASSES, *OF_TARGETS))
     C, tol = check_number("C", C, above=0), check_number("tol", tol, above=0, below=1)
-    check_instance("start", start, TwoLayerFit, "a result of fit_two_layer_net", optional=True)
+    check_optional(check_instance, "start", start, TwoLayerFit, "a result of fit_two_layer_net")
     phi, bias, seed = read_activation(activation), check_flag("bias", bias), check_seed(seed)
     progress, X = check_flag("progress", progress), finite_rows(X)
     weights = check_sample_weight(sample_weight, len(X))

@@ -13,6 +13,7 @@ from ..core.arguments import (
     check_count,
     check_flag,
     check_number,
+    check_optional,
     check_path,
     check_seed,
 )
@@ -143,8 +144,8 @@ def train(
     rules = as_stopping_rules(until)
     # A copy of the rule, which adapts: the caller's serves the next run, too.
     rate, chosen = copy.deepcopy(as_learning_rate(lr)), as_loss(loss)
-    batch_size, seed = check_count("batch_size", batch_size, optional=True), check_seed(seed)
-    folder = check_path("checkpoint_dir", checkpoint_dir, optional=True)
+    batch_size, seed = check_optional(check_count, "batch_size", batch_size), check_seed(seed)
+    folder = check_optional(check_path, "checkpoint_dir", checkpoint_dir)
     checkpoint_seconds = check_number(
         "checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True
     )

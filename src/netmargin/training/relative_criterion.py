@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import logspace
-from ..core.arguments import check_number
+from ..core.arguments import check_number, check_optional
 from ..core.devices import where_float64_is
 from ..errors import ArgumentError, DataError, DivergenceError, ModelError
 from ..losses import Loss, as_loss
@@ -148,7 +148,7 @@ class RelativeLoss(nn.Module):
         It is the natural log of a mean loss; by default of the batches since the last call. Raises
         ArgumentError where there were none, DivergenceError where the loss has jumped.
         """
-        log_mean_loss = check_number("log_mean_loss", log_mean_loss, optional=True)
+        log_mean_loss = check_optional(check_number, "log_mean_loss", log_mean_loss)
         if log_mean_loss is None:
             log_mean_loss = self._end_epoch()
         else:

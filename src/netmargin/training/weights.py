@@ -77,7 +77,7 @@ def load_weights(model: nn.Module, path: str | Path, *, strict: bool = True) -> 
 
     Beyond the papers.
     """
-    file: Path = check_path("path", path)
+    file = check_path("path", path)
     strict = check_flag("strict", strict)
     model = check_model(model)
     file = find_in_folder(file) if file.is_dir() else file
@@ -145,7 +145,7 @@ def save_weights(model: nn.Module, path: str | Path) -> Path:
 
     Beyond the papers.
     """
-    file: Path = check_path("path", path)
+    file = check_path("path", path)
     if file.suffix != SUFFIX:
         raise ArgumentError(
             f"path must end in {SUFFIX}; got {str(path)!r}. torch.save(model.state_dict(), path)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.arguments import check_choice, check_count, check_flag, check_path
+from ...core.arguments import check_choice, check_count, check_flag, check_optional, check_path
 from ...core.files import write_atomically
 from ...core.records import short_repr
 from ...figures.style import save_drawings
@@ -110,7 +110,7 @@ def reproduce(
     """
     chosen = figure(id)
     settings = chosen.scales[check_choice("scale", scale, chosen.scales)]
-    jobs, progress = check_count("jobs", jobs, optional=True), check_flag("progress", progress)
+    jobs, progress = check_optional(check_count, "jobs", jobs), check_flag("progress", progress)
     out = check_path("out", out)
     folder = Path(out) / id / scale
     for _, error in sweep([id], scale, out=Path(out), jobs=jobs, progress=progress):

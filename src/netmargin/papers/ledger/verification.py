@@ -8,7 +8,7 @@ from typing import Any
 
 from joblib import delayed
 
-from ...core.arguments import check_count, check_flag, check_numbers, check_seed
+from ...core.arguments import check_count, check_flag, check_numbers, check_optional, check_seed
 from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
 from ...core.records import short_repr, values_of
@@ -149,7 +149,7 @@ def verify(
     (False, 'netmargin verify lyu-li/euler --trial 0 --seed 0')
     """
     chosen, quick, seed = select_claims(ids), check_flag("quick", quick), check_seed(seed)
-    jobs, progress = check_count("jobs", jobs, optional=True), check_flag("progress", progress)
+    jobs, progress = check_optional(check_count, "jobs", jobs), check_flag("progress", progress)
     numbers = None if trials is None else check_numbers("trials", trials, check_count, at_least=0)
     if watch is not None and not callable(watch):
         raise ArgumentError(f"watch must be a function of an entry, or None; got {watch!r}")
