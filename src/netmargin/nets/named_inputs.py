@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -65,9 +65,10 @@ pytree.register_pytree_node(
 )
 
 
-def map_tensors(function: Callable[[Tensor], Any], x: Inputs) -> Inputs | Any:
+def map_tensors(function: Callable[[Tensor], Tensor], x: Inputs) -> Inputs:
     """Inputs of any kind (a tensor, several, or by name) with a function applied to each tensor."""
-    return function(x) if isinstance(x, Tensor) else pytree.tree_map_only(Tensor, function, x)
+    mapped = function(x) if isinstance(x, Tensor) else pytree.tree_map_only(Tensor, function, x)
+    return cast(Inputs, mapped)
 
 
 def map_floating(function: Callable[[Tensor], Tensor], x: Any) -> Any:

@@ -11,6 +11,7 @@ from torch import nn
 from ..core.arguments import check_flag, check_path
 from ..core.files import require_writable, write_atomically
 from ..core.records import short_repr
+from ..core.saved_records import Record
 from ..margins import Groups
 from ..nets.data import Choice, Data, takes_data
 from .about import list_terms
@@ -70,7 +71,7 @@ class PageFile:
 
 @takes_data
 def page(
-    subject: nn.Module | Mapping[str, nn.Module] | Sequence[nn.Module] | str | Path | Any,
+    subject: nn.Module | Mapping[str, nn.Module] | Sequence[nn.Module] | str | Path | Record,
     data: Data | None = None,
     heldout: Data | None = None,
     *,
