@@ -56,4 +56,4 @@ def step(field: Callable[..., Any], y: Tensor, first: Any, h: float) -> Step:
 def _combine(weights: Sequence[float], stages: list[Any]) -> Tensor:
     """The sum of the velocities of stages with these weights."""
     parts: list[Tensor] = [w * s.direction for w, s in zip(weights, stages, strict=True) if w]
-    return sum(parts[1:], parts[0])
+    return sum(parts, torch.zeros_like(stages[0].direction))
