@@ -227,7 +227,7 @@ def test_a_table_is_read_as_arrays_are(own, capsys):
     table.assign(label=words, patient=np.arange(30) // 2).to_csv("words.csv", index=False)
     assert run("labels --data words.csv --groups patient --json") == 0
     shown = capsys.readouterr()
-    assert "labels are 'label', inputs 3 columns: a, b, patient\n" in shown.err
+    assert "labels in 'label', 3 other columns: a, b, patient\n" in shown.err
     found = nm.label_errors((table, words), groups=np.arange(30) // 2)
     assert json.loads(shown.out)["copies"] == found.copies
     assert json.loads(shown.out)["share"] == pytest.approx(found.share, rel=1e-4)

@@ -240,7 +240,7 @@ def _read_table(path: str) -> Any:
         raise DataError(f"no column is called {' or '.join(LABELS)}; the last ones are {shown}")
     X = table.drop(columns=label)
     few = ", ".join([*map(str, X.columns[:3]), "..."][: X.shape[1]])
-    say(f"{path}: labels are {label!r}, inputs {X.shape[1]} columns: {few}")
+    say(f"{path}: labels in {label!r}, {X.shape[1]} other columns: {few}")
     return X, table[label]
 
 
