@@ -102,8 +102,8 @@ def population_field(
     neurons /= math.sqrt(2) * np.linalg.norm(neurons, axis=1, keepdims=True)
     feature_sums = np.abs(np.maximum(neurons @ Z.T, 0) @ moved) / math.sqrt(2)
     slopes = np.linalg.norm((neurons @ Z.T > 0) * moved @ Z, axis=1) / math.sqrt(2)
-    largest = field * np.linalg.norm(Z, axis=1).max()
-    drift = max(feature_sums.max() / (largest / 2), slopes.max() / (largest / math.sqrt(2))) - 1
+    largest = np.linalg.norm(Z, axis=1).max()
+    drift = max(feature_sums.max() / (largest / 2), slopes.max() / (largest / math.sqrt(2))) - field
     return Finding.of(
         [*np.maximum(turned - most, off.max(1)), drift], f"{n} cells and points, 256 times"
     )
