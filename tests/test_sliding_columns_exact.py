@@ -654,6 +654,6 @@ def test_no_net_of_2000_fixed_neurons_is_better(power, slope):
         W = random.normal(size=(2000, d))
         W /= np.linalg.norm(W, axis=1, keepdims=True)
         most, _ = solve_on_directions(Z, y, phi, W, 0.3)
-        net = sliding.slide_columns(Z, make_loss("squared hinge", y, 0.3), activation=phi)
+        net = sliding.slide_columns(Z, make_loss("squared hinge", y, 0.3), activation=phi, tol=1e-6)
         assert net.objective <= most * (1 + 1e-6)
         assert net.local_bound <= net.objective * (1 + 1e-9)
