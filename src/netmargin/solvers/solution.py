@@ -157,8 +157,9 @@ class ReLUMeasure(Record):
         made = replace(made, slope=slope)
         # Of several sizes: what cuts off shows at large ones, what adds a constant at small ones.
         draws = torch.Generator().manual_seed(0)
-        x = torch.randn(64, hidden.in_features, generator=draws, dtype=torch.float64)
-        x *= torch.logspace(-3, 3, len(x), dtype=torch.float64)[:, None]
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}
+        x = torch.randn(64, hidden.in_features, generator=draws, **kind)
+        x *= torch.logspace(-3, 3, len(x), **kind)[:, None]
         with torch.no_grad():
             misses = np.abs(scores(twin, x)[:, 0].numpy() - made.decision_function(x))
         largest = made.balanced().mass * (1 + x.norm(dim=1).numpy()) ** power
