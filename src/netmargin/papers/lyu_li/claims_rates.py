@@ -27,7 +27,7 @@ from ._instances import EXPONENTIAL, LOSSES, PAPER, Start, log_growth, run_flow
     ),
     tolerance=1e-5,
     because=(
-        "error of the integrator (1e-5 a step) where the bounds are attained, relative in log t"
+        "error of the integrator (1e-6 a step) where the bounds are attained, relative in log t"
     ),
     trials=(3, 9),
     ascent=0,
@@ -45,8 +45,8 @@ def rates(
             next(start.net.parameters()).copy_(1.2 * start.y * start.x / start.x.square().sum())
     else:
         start.move_near_optimum(trial, 0.1, loss)
-    # Exponents and bounds with room are the same to three digits at a hundredth of the accuracy.
-    flow = run_flow(start, -300.0, loss, rtol=1e-5 if alone else 1e-3)
+    # Exponents and bounds with room are the same to three digits at a thousandth of the accuracy.
+    flow = run_flow(start, -300.0, loss, rtol=1e-6 if alone else 1e-3)
     rows = [flow.rows[0], *flow.rows[1 :: max(len(flow.rows) // 200, 1)]]
     k = getattr(loss, "power", 1) * L  # f is about q^{k / L}
     gamma, depth = rows[0]["smoothed_margin"], np.array([-row["log_loss"] for row in rows[1:]])

@@ -170,7 +170,7 @@ class _DoublyExponential(torch.nn.Module):
     ),
     tolerance=0.0,
     because="delta = 1e-3 per trial",
-    trials=(3, 30),
+    trials=(9, 30),
     ascent=0,
 )
 def subsampling(trial: Trial, *, tau_factor: float = 1.0, quarter: float = 1 / 4) -> Finding:
