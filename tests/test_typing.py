@@ -38,7 +38,7 @@ REVEALED = [
     "float | None",
     "torch._tensor.Tensor",
     "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]",
-    "dict[Any, Any] | None",
+    "dict[str, Any] | None",
     "Any",
     "pathlib.Path",
     "float",

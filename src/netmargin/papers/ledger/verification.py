@@ -158,7 +158,10 @@ def verify(
         run = f"trials {', '.join(map(str, numbers))}"
     found: dict[str, Entry] = {}
     tasks = (delayed(_examine)(claim.id, quick, seed, numbers) for claim in chosen)
-    count: Callable[[], str] = lambda: f"{len(found)} of {len(chosen)} claims"  # noqa: E731
+
+    def count() -> str:
+        return f"{len(found)} of {len(chosen)} claims"
+
     with Progress(progress, "verify") as display:
         display.draw(0, len(chosen), count())
         try:

@@ -2,7 +2,6 @@
 
 import math
 import operator
-from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -124,7 +123,10 @@ def gd_key_lemma(
     (x, y), state, L = start.data, start.state(), start.order
     rule = TheoryRate(state.log_loss, state.log_rho, L, start.bounds)
     first, violations = rule.log_gamma_hat(state.log_loss, state.log_rho), []
-    log_square: Callable[[float], float] = lambda log: 2 * log + (2 - 2 / L) * math.log(-log)  # noqa: E731
+
+    def log_square(log: float) -> float:
+        return 2 * log + (2 - 2 / L) * math.log(-log)
+
     E_0, E, spent = log_square(state.log_loss), 0.0, 0.0
     for _ in range(12):
         theta, log, q = state.theta, state.log_loss, state.q

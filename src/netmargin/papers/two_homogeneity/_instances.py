@@ -34,8 +34,10 @@ WIDTHS = {
 def draw_stacked_nets(trial: Trial) -> tuple[str, NormalizedNet, dict[str, Tensor], Tensor, Tensor]:
     """Draw a net at 64 parameters with |a_j| = |b_j|, and samples that each of them labels."""
     kind, width = list(WIDTHS.items())[trial.number % len(WIDTHS)]
-    random = trial.random
-    normal: Callable[..., Tensor] = lambda *shape: torch.tensor(random.normal(size=shape))  # noqa: E731
+
+    def normal(*shape: int) -> Tensor:
+        return torch.tensor(trial.random.normal(size=shape))
+
     inner = FEATURES[kind](width).double() if kind in FEATURES else nn.Identity()
     x = normal(1 + trial.number // 5 % 4, 4 if kind in FEATURES else 1)
     net = NormalizedNet(inner, width, seed=trial.number)

@@ -140,9 +140,12 @@ def late(trial: Trial, *, share: float = 1 / 16, reach: float = 1.0) -> Finding:
     p = least_divergence(Z, np.full(6, 1 / 6), random.uniform(low, high) * most)
     least, doubly = float((Z @ p).min()), random.uniform(room, 2.2)
     tilt = -Z[(Z @ p).argmin()] if against else random.normal(size=6)
-    # The tilt by which the divergence, in brackets, is the wanted one.
-    off = lambda by: 4 * n * (logsumexp(by * tilt, b=p) - by * (p @ tilt)) - doubly * least  # noqa: E731
-    u0 = softmax(np.log(p) + brentq(off, 0, 1e4) * tilt)
+
+    def miss_divergence(by: float) -> float:
+        divergence = float(logsumexp(by * tilt, b=p) - by * (p @ tilt))
+        return 4 * n * divergence - doubly * least
+
+    u0 = softmax(np.log(p) + brentq(miss_divergence, 0, 1e4) * tilt)
     # The features may lose a little of their margin.
     t = reach * (math.e + math.exp(math.exp(1.05 * doubly)))
     run = run_mirror_flow(z, u0, np.linspace(0, t, 81)[1:], p)
