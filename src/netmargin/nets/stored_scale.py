@@ -1,5 +1,6 @@
 """Inputs of another scale than those of training, told by what BatchNorm has stored of these."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -43,13 +44,10 @@ def doubt_scale(model: nn.Module, samples: Any, x: Any) -> str:
             values = inputs[0].detach().float()
             seen.append((part, values.var([d for d in range(values.ndim) if d != 1])))
 
-    hooks = [part.register_forward_pre_hook(see) for part in stored]
-    try:
-        with torch.no_grad(), torch.random.fork_rng():
-            call_net(model, x[:_ENOUGH])
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, torch.no_grad(), torch.random.fork_rng():
+        for part in stored:
+            hooks.enter_context(part.register_forward_pre_hook(see))
+        call_net(model, x[:_ENOUGH])
     if not seen:
         return ""
     part, variances = seen[0]
