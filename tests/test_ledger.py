@@ -153,6 +153,7 @@ BROKEN = [
     ("wei/margin-gap", {"exponent": 0.2}, [0]),
     ("wei/margin-gap", {"lemma": 0.5}, [0]),
     ("wei/margin-gap", {"kernel": 0.03}, [0]),
+    ("wei/margin-gap", {"kernel": -1.0}, [0]),
     ("wei/hypercube-error-split", {"quarter": 1.02}, range(3)),
     ("wei/second-differences", {"lower": 1.001}, range(3)),
     ("wei/second-differences", {"upper": 0.9}, range(6)),

@@ -98,6 +98,6 @@ def margin_gap(
         violations += [math.sqrt(2) / 4 - gap.net - 1e-12, gap.kernel - lemma * gap.kernel_bound]
     for d, n in ((8, 23), (8, 181), (16, 64), (16, 1024), (32, 181)):
         found = measure_gap(n, d, seeds[0]).kernel
-        violations.append(found / (kernel * (math.log(n) / math.sqrt(n) + 0.448 / d)) - 1)
+        violations.append(found / (math.log(n) / math.sqrt(n) + 0.448 / d) - kernel)
     shown = f"ratio ~ d^({fit.value:.2f} +- {fit.error:.2f}), gamma_l2 = {gaps[-1].kernel:.4f}"
     return Finding.of_one(violations, "d = 8 to 32, n = d^2", shown)
