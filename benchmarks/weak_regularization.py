@@ -35,7 +35,8 @@ from netmargin import regularization_path
 from netmargin.losses import Logistic
 from netmargin.models import mlp
 from netmargin.papers.ledger.draws import draw_points
-from netmargin.papers.wei_2018.claims_path import draw_classes, make_linear_net
+from netmargin.papers.ledger.points import make_linear_net
+from netmargin.papers.wei_2018.claims_path import draw_classes
 from netmargin.solvers import f1_logistic, f1_max_margin, linear_max_margin
 
 SEEDS = range(20)
@@ -294,7 +295,7 @@ def compare_linear(seed: int, norm: str, depth: int, **options) -> Row:
             columns, unit = np.vstack([np.eye(3), -np.eye(3)]), float(depth) ** -depth
         exact = minimize_over(unit * np.squeeze(Z, 1) @ columns.T, price)
     row = Row(f"linear, {depth}, {norm}", n, exact)
-    make = lambda start: make_linear_net(depth, 2)  # noqa: E731
+    make = lambda start: make_linear_net([3, *[LINEAR_WIDTH] * (depth - 1), 1])  # noqa: E731
     return follow(row, make, (X, y), norm, depth, **options)
 
 

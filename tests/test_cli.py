@@ -313,7 +313,7 @@ WRONG_USAGE = {  # exit code 2
     "train digits-mlp --data digit": 'Did you mean "digits". The data sets are digits, mnist',
     "train digits-mlp --loss crossentropy": 'Did you mean "cross-entropy"',
     "verify lyu-li/eular": 'Did you mean "lyu-li/euler". The ids are lyu-li/gd-mono.*--list WORDS',
-    "verify lyu-lee": 'Did you mean "lyu-li". The papers are chizat-bach, lyu-li, two-hom.*, wei',
+    "verify lyu-lee": 'Did you mean "lyu-li". The ids begin with chizat-bach, lyu-li, two-hom.*, wei',
     "verify chizat-bach/fig1": "It is a figure: `netmargin reproduce chizat-bach/fig1`",
     "verify --list C.888": "There is no claim 'C.888'",
     "reproduce lyu-li/euler": "claims are for `netmargin verify`",

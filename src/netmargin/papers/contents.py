@@ -61,7 +61,7 @@ def require_known(kind: str, id: Any, ids: Sequence[str], words: Sequence[str]) 
     papers = list(dict.fromkeys(known.split("/")[0] for known in ids))
     paper = str(id).split("/")[0]
     own = [known for known in ids if known.startswith(f"{paper}/")]
-    said = f"The ids are {', '.join(own)}." if own else f"The papers are {', '.join(papers)}."
+    said = f"The ids are {', '.join(own)}." if own else f"The ids begin with {', '.join(papers)}."
     if kind == "claim" and id in list_figures():
         said = f"It is a figure: `netmargin reproduce {id}`."
     guess = suggest_word(id, words)
