@@ -17,6 +17,7 @@ from ..kkt.subgradients import check_radius
 from ..margins import MarginReport, measure
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, batches, read_model_and_data, takes_data
+from ..nets.equal_samples import describe_contradictions
 from ..nets.model import require_differentiable, with_gradients
 from ..nets.threads import fitting_threads, work_of
 from ..result import Status
@@ -195,6 +196,8 @@ def _separate(model: nn.Module, samples: Arrays, progress: bool) -> tuple[int, S
     """Train until all margins are positive; the sample gradients that it took, and how it ended."""
     if measure(model, samples).q_min > 0:
         return 0, Status.FINISHED
+    if said := describe_contradictions(model, samples):
+        raise NotSeparatedError(said)
     history = train(
         model, samples, until=[Separated(), Epochs(_SEPARATING_EPOCHS)], progress=progress
     )
@@ -204,6 +207,5 @@ def _separate(model: nn.Module, samples: Arrays, progress: bool) -> tuple[int, S
         return history.rows[-1]["gradient_samples"], Status.FINISHED
     raise NotSeparatedError(
         f"The net still misclassifies samples after {len(history.rows) - 1} epochs of nm.train"
-        f" ({history.message}). Train it first with other settings, or check the data for equal"
-        " inputs with different labels."
+        f" ({history.message}). Train it first with other settings, or take more units."
     )

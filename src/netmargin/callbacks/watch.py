@@ -17,9 +17,9 @@ from ..margins import MarginReport, measure
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, batches, open_data, open_model_and_data, takes_data
+from ..nets.equal_samples import warn_of_contradictions, warn_of_seen
 from ..nets.model import in_mode
 from ..nets.named_scores import settle_scores
-from ..nets.seen_samples import warn_of_seen
 from ..nets.shared import alone, digest_of, is_first_process
 from ..result import Status
 from ..training import History, save_weights
@@ -133,6 +133,8 @@ class Watch:
         self._randomness = [Randomness(samples, check_model(model)) for samples in given]
         with self._undisturbed():
             self._open()
+            if state is None:
+                warn_of_contradictions(self._net, self._samples)
             if self._validation is not None:
                 warn_of_seen(self._net, self._samples, self._validation)
         self._file = HistoryFile(self.folder) if self.folder else None

@@ -19,6 +19,7 @@ from ..core.progress import Progress
 from ..errors import ArgumentError
 from ..losses import Loss, as_loss
 from ..nets.data import Choice, Data, takes_data
+from ..nets.equal_samples import warn_of_contradictions
 from ..nets.model import with_gradients
 from ..nets.threads import fitting_threads
 from ..result import Status
@@ -162,6 +163,7 @@ def gradient_flow(
 
     log_end = math.inf if time is None else math.log(time)
     run = prepare(False, log_end=log_end, rules=rules, levels=levels, most=max_evaluations)
+    warn_of_contradictions(run.twin, run.scored.samples)
     with fitting_threads(run.scored.work), Progress(progress, "gradient flow") as display:
         trajectory = run.run(display)
     # Ctrl-C is meant for all of it, the second run included.

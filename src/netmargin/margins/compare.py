@@ -18,8 +18,8 @@ from ..losses import Loss
 from ..nets.accepted_models import check_model
 from ..nets.arrays import Arrays
 from ..nets.data import Choice, Data, open_data, read_pair, takes_data
+from ..nets.equal_samples import warn_of_seen
 from ..nets.row_order import warn_of_dropped_rows
-from ..nets.seen_samples import warn_of_seen
 from ..nets.shared import digest_of
 from .comparison import Comparison, Difference, name_together
 from .input_margins import InputMargins, input_margins as measure_input_margins

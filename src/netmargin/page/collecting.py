@@ -10,8 +10,8 @@ from ..margins import Comparison, MarginReport
 from ..margins.boundaries import token_layer
 from ..margins.compare import compare_reports
 from ..nets.data import batches
+from ..nets.equal_samples import warn_of_seen
 from ..nets.labels import ClassNames, FoundNames
-from ..nets.seen_samples import warn_of_seen
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, LinkedRadii, link_radii
 from .inputs import check_texts, describe_inputs

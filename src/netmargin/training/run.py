@@ -21,6 +21,7 @@ from ..margins import make_report, measure, measure_margins
 from ..nets.arrays import Arrays
 from ..nets.counted_weights import require_trained_weights
 from ..nets.data import batches
+from ..nets.equal_samples import warn_of_contradictions
 from ..nets.forward_faults import find_faults
 from ..nets.labels import Labels
 from ..nets.model import device_and_dtype, in_mode, require_differentiable
@@ -99,6 +100,8 @@ class Run:
         self.kept = self._copy_state()
 
     def _begin_anew(self) -> None:
+        with self.randomness.undisturbed():
+            warn_of_contradictions(self.model, self.measured)
         net, known = settle_scores(self.model), self.homogeneity
         report = self._measure_by(
             lambda n: measure(net, self.measured, loss=self.loss, homogeneity=known, batch_size=n)

@@ -1,4 +1,4 @@
-"""Held-out samples that are training samples too are said, wherever both are given."""
+"""Samples that are in two sets, or in one with different labels, are said before any work."""
 
 import warnings
 
@@ -45,3 +45,39 @@ def test_pages_say_it_too_also_from_the_command_line(tmp_path, monkeypatch, caps
     said = "60 of the 60 held-out samples are also in the training data."
     assert said in capsys.readouterr().err
     assert said in (tmp_path / "page.html").read_text()
+
+
+TWICE = (
+    torch.cat([X, X[4:5], -0.0 * X[:1], 0.0 * X[:1]]),
+    torch.cat([y, 1 - y[4:5], y[:1], 1 - y[:1]]),
+)
+TRAINERS = {
+    "train": lambda data, net: nm.train(net, data, until=nm.Epochs(1), progress=False),
+    "gradient_flow": lambda data, net: nm.gradient_flow(net, data, time=1, progress=False),
+    "Watch": lambda data, net: nm.Watch(net, data),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", TRAINERS.values(), ids=TRAINERS)
+@pytest.mark.parametrize("form", ["pair", "loader", "by_name"])
+def test_equal_inputs_with_different_labels_are_said_before_training(call, form):
+    def give(inputs, labels):
+        if form == "loader":
+            return DataLoader(TensorDataset(inputs, labels), batch_size=7, shuffle=True)
+        return (
+            (inputs.T.contiguous().T, labels) if form == "pair" else {"input": inputs, "y": labels}
+        )
+
+    net = nn.Linear(3, 2)
+    said = "Samples 4 and 60 are equal and have different labels .and 1 more such pairs.: no net"
+    with pytest.warns(UserWarning, match=said) as heard:
+        call(give(*TWICE), net)
+    assert [w.filename for w in heard] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(give(torch.cat([X, X[:9]]), torch.cat([y, y[:9]])), net)
+
+
+def test_an_ascent_on_contradictory_samples_is_refused_before_training():
+    with pytest.raises(nm.NotSeparatedError, match="^Samples 4 and 60 are equal"):
+        nm.maximize_margin(nn.Linear(3, 2, bias=False), TWICE, progress=False)
