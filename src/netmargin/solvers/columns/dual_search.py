@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.matrices import EPS
-from ..neurons.search import search_neurons, unit_rows
+from ..neurons.search import search_neurons
 from .falling_targets import FallingTargets
 from .neuron_search import COLUMNS_PER_ROUND, NeuronSearch
 from .options import Options
@@ -62,12 +62,6 @@ class DualSearch(NeuronSearch):
         """The coefficients of phi(u . z_i) in the value of a neuron u at these dual weights."""
         return dual * self.restricted.rows.signs
 
-    def fit_linear_neurons(self) -> np.ndarray:
-        """The neurons of the linear function that fits best: t > 0 where that separates by far."""
-        rows = self.restricted.rows
-        w = np.linalg.lstsq(self.Z, rows.signs * rows.target, rcond=None)[0]
-        return unit_rows(np.array([w, -w]))
-
     def search_at(self, dual: np.ndarray, *, starts: int = STARTS) -> np.ndarray:
         """Neurons of large value at these dual weights, found by local search."""
         half, used = self.many * starts // 2, self.restricted.U[self.restricted.weights != 0]
@@ -88,7 +82,8 @@ class DualSearch(NeuronSearch):
 
     def consider_centre(self, dual: np.ndarray, found: float) -> None:
         """Make dual weights the centre if all values known there, and `found`, are smaller."""
-        known = max(found, self.restricted.known_bound(dual))
+        present = np.abs(self.restricted.A.T @ dual).max(initial=0.0)
+        known = max(found, self.restricted.slack_bound(dual), float(present))
         if dual is self.centre:
             self.local_upper = known if self.local_upper == np.inf else max(known, self.local_upper)
         elif known < self.local_upper:

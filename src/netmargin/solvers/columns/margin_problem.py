@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from ...result import Bracket
-from ..neurons.search import draw_starts
+from ..neurons.search import draw_starts, unit_rows
 from ..pricing.bounds import BY_RELAXATION, QUICK_WORK
 from .dual_search import STARTS, THOROUGH_STARTS, DualSearch
 from .engine import Patience, Report
@@ -95,8 +95,10 @@ class MarginProblem(DualSearch):
         """
         samples, normal = self.drawn
         drawn = draw_starts(self.Z, self.random, samples=samples, normal=normal)
-        others = np.concatenate([self.recent, self.fit_linear_neurons(), drawn])
         rows = self.restricted.rows
+        # The linear function that fits best: t > 0 where that separates by far.
+        w = np.linalg.lstsq(self.Z, rows.signs * rows.target, rcond=None)[0]
+        others = np.concatenate([self.recent, unit_rows(np.array([w, -w])), drawn])
         # Where samples are few or the arrangement is visited, search finds the neurons at once;
         # the caller's may be better; and a net with slack need not separate the samples.
         unknown = len(self.Z) >= _LEAST_SAMPLES and not self.exact and not len(self.recent)

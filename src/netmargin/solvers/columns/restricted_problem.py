@@ -71,10 +71,6 @@ class RestrictedProblem:
         """The bound of t that slacks set at these dual weights."""
         return float(np.abs(dual).max()) / self.rows.slack_cost
 
-    def known_bound(self, dual: np.ndarray) -> float:
-        """The bound of t that slacks and the present neurons set, which is no proof."""
-        return max(self.slack_bound(dual), float(np.abs(self.A.T @ dual).max(initial=0.0)))
-
     def paying_signs(self, U: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """The output sign of each neuron that pays at these dual weights."""
         return np.where(self.values(U, dual) >= 0, 1.0, -1.0)

@@ -125,7 +125,10 @@ class LinearWeights:
         """The neurons (k, D) that have weights (k, 1), of W (m, D) and those of former calls, and
         the multipliers p (n, 1); `bound` is the best one of the objective.
         """
-        self._take_neurons(W[(W @ self._W.T).max(1, initial=-1.0) < _KNOWN])
+        W = W[(W @ self._W.T).max(1, initial=-1.0) < _KNOWN]
+        ones = np.ones(len(W))
+        self._program.add_rows(self._combine(W), -ones, ones)
+        self._W = np.concatenate([self._W, W])
         self._program.solve_until()
         solution = self._program.getSolution()
         a, p = np.array(solution.row_dual), np.array(solution.col_value)[:, None]
@@ -133,15 +136,13 @@ class LinearWeights:
         found = self._W[used], a[used, None], p
         if self._cap.rise(p, self._loss.target, bound):
             self._program.change_bounds(*self._limit())
-        self._forget(a != 0)
+        # Neurons that had no weight for some rounds are forgotten.
+        idle = np.concatenate([self._idle, np.zeros(len(W), int)])
+        self._idle = np.where(a != 0, 0, idle + 1)
+        old = np.flatnonzero(self._idle > _FORGOTTEN)
+        self._program.deleteRows(len(old), old.astype(np.int32))
+        self._W, self._idle = np.delete(self._W, old, 0), np.delete(self._idle, old)
         return found
-
-    def _take_neurons(self, W: np.ndarray) -> None:
-        """Add neurons W (k, D)."""
-        ones = np.ones(len(W))
-        self._program.add_rows(self._combine(W), -ones, ones)
-        self._W = np.concatenate([self._W, W])
-        self._idle = np.concatenate([self._idle, np.zeros(len(W), int)])
 
     def _limit(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and largest multipliers of the samples."""
@@ -151,10 +152,3 @@ class LinearWeights:
     def _combine(self, W: np.ndarray) -> np.ndarray:
         """What a multiplier of each sample adds to the responses of neurons W (k, D), (k, n)."""
         return self._loss.labels.margins(self._exact.features(W)).T
-
-    def _forget(self, used: np.ndarray) -> None:
-        """Drop neurons that had no weight for some rounds."""
-        self._idle = np.where(used, 0, self._idle + 1)
-        old = np.flatnonzero(self._idle > _FORGOTTEN)
-        self._program.deleteRows(len(old), old.astype(np.int32))
-        self._W, self._idle = np.delete(self._W, old, 0), np.delete(self._idle, old)

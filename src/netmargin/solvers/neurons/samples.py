@@ -1,7 +1,7 @@
 """Samples with their loss, and the sums over them that neurons are found by."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,6 @@ _ENTRIES_AT_ONCE = 2**16
 cache of a core. Larger arrays come from the system anew each time, which took up to three times as
 long for 256 samples and 600 neurons, and no less for 100,000 samples.
 """
-_SINGLE = 1000
-"""Samples from which on they are kept and multiplied in float32: fewer take no time."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,6 @@ class Samples:
     Z: np.ndarray
     loss: Loss
     activation: Activation
-
-    def in_working_precision(self) -> "Samples":
-        """The samples in the type that suits their number."""
-        dtype = np.float32 if len(self.Z) >= _SINGLE else np.float64
-        return replace(self, Z=self.Z.astype(dtype, copy=False))
 
     def take(self, rows: Any) -> "Samples":
         """These samples alone, an index or a slice."""

@@ -116,7 +116,9 @@ def find_neurons(
     rays = rays[np.argsort(-_lengths(respond(Z[some], C[some], rays, activation)))[:half]]
     edges = _draw_edges(Z, half // 2 if Z.shape[1] <= _FEW_DIMENSIONS else 0, random)
     normal = draw_starts(Z, random, samples=0, normal=half - len(edges))
-    near = _draw_near(known, look.near, random)
+    # At a cosine of about _NEAR to some of the known neurons, in random directions.
+    near = known[random.integers(len(known), size=look.near)] if len(known) else known
+    near = _unit(_NEAR * near + np.sqrt(1 - _NEAR**2) * _unit(random.normal(size=near.shape)))
     starts = np.concatenate([known[: look.kept], rays, normal, edges, near])
     longest = np.resize(_LARGEST_STEPS, len(starts))
     W, G = _ascend(Z[some], C[some], starts, look.first_steps, activation, longest=longest)
@@ -204,12 +206,6 @@ def _draw_edges(Z: Floats, count: int, random: np.random.Generator) -> Floats:
     crossing = Z[random.integers(len(Z), size=(count, D - 1))]
     ends: Floats = np.linalg.svd(crossing, full_matrices=True)[2][:, -1]
     return random.choice([-1.0, 1.0], size=(count, 1)) * ends
-
-
-def _draw_near(known: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
-    """Starts at a cosine of about _NEAR to some of the known neurons, in random directions."""
-    W = known[random.integers(len(known), size=count)] if len(known) else known
-    return _unit(_NEAR * W + np.sqrt(1 - _NEAR**2) * _unit(random.normal(size=W.shape)))
 
 
 def _ascend(

@@ -78,6 +78,8 @@ _MANY, _FIRST_ROUNDS, _MEMORY = 3000, 2, 5
 """From so many samples on, and after the first rounds, samples far beyond their target in all of
 the last rounds are left out of a round: without that memory they come back by thousands.
 """
+_SINGLE = 1000
+"""Samples from which on they are kept and multiplied in float32: fewer take no time."""
 _TINY = 1e-100
 """The least value of a neuron that bounds are scaled by."""
 _ROUNDING = 1e-6
@@ -155,7 +157,8 @@ class _Descent:
     def __init__(self, exact: Samples, tol: float, seed: int, start: Any) -> None:
         """`exact` are the samples in float64."""
         (n, D), K = exact.Z.shape, exact.loss.labels.outputs
-        self._exact, self._samples = exact, exact.in_working_precision()
+        dtype = np.float32 if n >= _SINGLE else np.float64
+        self._exact, self._samples = exact, replace(exact, Z=exact.Z.astype(dtype, copy=False))
         self._random, self._exact_dust = np.random.default_rng(seed), _EXACT_DUST * tol
         self._merged = 1 - min(_APART, max(tol**2, _SAME))
         self._added, self._look = (
@@ -235,7 +238,10 @@ class _Descent:
         """Add neurons, slide all if it is time, solve for their weights, and learn multipliers."""
         self._rounds += 1
         loss = self._smooth
-        samples = replace(self._samples, loss=loss).take(self._choose_rows(loss))
+        self._last_near[loss.near(self._F)] = self._rounds
+        samples = replace(self._samples, loss=loss)
+        if len(self._F) >= _MANY and self._rounds > _FIRST_ROUNDS:
+            samples = samples.take(np.flatnonzero(self._last_near > self._rounds - _MEMORY))
         self.in_use = len(samples.Z)
         W, A = np.concatenate([self.W, self._new[0]]), np.concatenate([self.A, self._new[1]])
         before = W
@@ -319,13 +325,6 @@ class _Descent:
         """The largest value of a neuron at C (n, K)."""
         _, G = self._find(C, QUICK)
         return float(np.linalg.norm(G, axis=1).max(initial=0.0))
-
-    def _choose_rows(self, loss: Loss) -> Any:
-        """The samples of a round: those near their target in one of the last rounds."""
-        self._last_near[loss.near(self._F)] = self._rounds
-        if len(self._F) < _MANY or self._rounds <= _FIRST_ROUNDS:
-            return slice(None)
-        return np.flatnonzero(self._last_near > self._rounds - _MEMORY)
 
     def _offer_net(self) -> None:
         """Keep the present net if its objective is best."""

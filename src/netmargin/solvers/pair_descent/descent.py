@@ -82,11 +82,19 @@ class Descent:
         """One round: choose the samples that move, move them, and renew the slacks of all."""
         first = gap > _FIRST_GAP and not self.a.any()
         goal = _FIRST_GAP if first else max(tol / 2, _PART_OF_GAP * gap)
-        moving = np.flatnonzero(self._moves & (first | ~self._find_idle(gap)))
+        # Idle are those at a bound and pressed against it.
+        beyond = _IDLE * max(1.0, 10 * gap)
+        at_cap = (self.a >= self._caps) & (self._g > beyond)
+        idle = np.where(self.a > 0, at_cap, self._g < -beyond)
+        moving = np.flatnonzero(self._moves & (first | ~idle))
         moving, part = self._choose_moving(moving, goal)
         before = self.a[moving]
         self.a[moving] = self._move(part, moving, goal, deadline)
-        self._renew(moving, before)
+        changes = self._y[moving] * (self.a[moving] - before)
+        changed = np.flatnonzero(changes)
+        for start in range(0, len(changed), _ROWS_AT_ONCE):
+            rows = changed[start : start + _ROWS_AT_ONCE]
+            self._g -= self._y * (changes[rows].astype(self._K.dtype) @ self._K[moving[rows]])
 
     def _choose_moving(self, moving: np.ndarray, goal: float) -> Part:
         """The samples to move, or somewhat more where that saves a copy, and their kernel."""
@@ -103,12 +111,6 @@ class Descent:
             _copy_part(self._K, moving, part)
             self._copied = moving, part
         return self._copied
-
-    def _find_idle(self, gap: float) -> np.ndarray:
-        """Which samples are at a bound and pressed against it."""
-        beyond = _IDLE * max(1.0, 10 * gap)
-        at_cap = (self.a >= self._caps) & (self._g > beyond)
-        return np.where(self.a > 0, at_cap, self._g < -beyond)
 
     def _move(self, K: np.ndarray, moving: np.ndarray, goal: float, deadline: float) -> np.ndarray:
         """The weights of the samples `moving`, with kernel K, after their steps."""
@@ -132,14 +134,6 @@ class Descent:
                 if not take_newton_step(K, y, a, g, caps):
                     break
         return a
-
-    def _renew(self, moving: np.ndarray, before: np.ndarray) -> None:
-        """The slacks of all samples after the weights of some were not `before` any more."""
-        changes = self._y[moving] * (self.a[moving] - before)
-        changed = np.flatnonzero(changes)
-        for start in range(0, len(changed), _ROWS_AT_ONCE):
-            rows = changed[start : start + _ROWS_AT_ONCE]
-            self._g -= self._y * (changes[rows].astype(self._K.dtype) @ self._K[moving[rows]])
 
     def polish(self) -> None:
         """One Newton step more where it costs next to nothing."""

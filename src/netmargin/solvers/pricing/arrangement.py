@@ -24,7 +24,7 @@ import numpy as np
 from ...core.matrices import EPS, split_lengths
 from ..neurons.activations import Activation
 from .best_directions import BestDirections, Pricing
-from .faces import list_faces, sort_by_angle, span_and_complement
+from .faces import list_faces, sort_by_angle
 from .rays import PARALLEL, bound_moves, bound_rounding, find_lines
 
 MAX_RANK = 4
@@ -248,9 +248,9 @@ class Arrangement:
         for chosen in combinations(range(len(self._normals)), self._rank - 2):
             self._check_time()
             normals = self._normals[list(chosen)]
-            span, complement = span_and_complement(normals, self._rank)
-            least = np.linalg.svd(normals, compute_uv=False).min(initial=1.0)
-            tilt = _ROUNDINGS * EPS / max(least, EPS)
+            _, sizes, rows = np.linalg.svd(normals.reshape(-1, self._rank))
+            span, complement = rows[: len(normals)], rows[len(normals) :]
+            tilt = _ROUNDINGS * EPS / max(sizes.min(initial=1.0), EPS)
             near = np.abs(self._normals @ complement.T).max(1) < PARALLEL
             inside = np.flatnonzero(near & bool(chosen))
             if tuple(inside) in seen:

@@ -27,12 +27,6 @@ def list_faces(members: int) -> Any:
             yield tuple(half * (-1 if i <= k else 1) for i in range(members)), None
 
 
-def span_and_complement(vectors: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal bases of the span of independent vectors and of its complement."""
-    _, _, rows = np.linalg.svd(vectors.reshape(-1, dimension), full_matrices=True)
-    return rows[: len(vectors)], rows[len(vectors) :]
-
-
 def sort_by_angle(flat: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort lines by the angle of their normal modulo pi, and say which were turned round."""
     if flat.shape[1] < 2:
