@@ -1,5 +1,6 @@
 """The pages of the site with every public name, from the table of them and its docstrings."""
 
+import dataclasses
 import inspect
 import re
 from pathlib import Path
@@ -83,6 +84,9 @@ def _describe(module: str, name: str) -> str:
     kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
     kind = "exception" if kind == "class" and issubclass(thing, BaseException) else kind
     members = "\n   :members:" if kind == "class" else ""
+    if dataclasses.is_dataclass(thing):  # its docstring says what the fields are
+        names = ", ".join(field.name for field in dataclasses.fields(thing))
+        members += f"\n   :exclude-members: {names}"
     return f"```{{eval-rst}}\n.. auto{kind}:: {module}.{name}{members}\n```\n"
 
 

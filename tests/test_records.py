@@ -2,7 +2,9 @@
 
 import dataclasses
 import importlib
+import inspect
 import pkgutil
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 import torch
 
 import netmargin as nm
+from netmargin.core.records import Shown
+from tests.docstrings import list_public
 
 INTERNAL = {  # never returned by a public function
     "netmargin.core.records.Table",
@@ -68,6 +72,61 @@ def records() -> dict[str, type]:
 
 def test_the_list_of_internal_records_is_of_records_that_exist():
     assert INTERNAL - all_records().keys() == set()
+
+
+def test_help_says_what_every_field_of_a_public_record_is():
+    told = [
+        kind
+        for kind in list_public().values()
+        if dataclasses.is_dataclass(kind) and issubclass(kind, Shown)
+    ]
+    assert len(told) > 30
+    for kind in told:
+        text = inspect.getdoc(kind)
+        for name in kind.__dataclass_fields__:
+            own = re.search(rf"^{name} : .+\n    \S", text, re.MULTILINE)
+            # Or the text about the class says it, or that about another field.
+            assert name.startswith("_") or own or re.search(rf"`{name}`", text), (kind, name)
+
+
+def test_help_holds_every_line_of_the_comments_at_fields():
+    for name, kind in records().items():
+        source = inspect.getsource(kind)
+        lines = re.findall(r"^    (?:#:|\w+: .+?  #:) (.*)", source, re.MULTILINE)
+        text = inspect.getdoc(kind)
+        assert [line for line in lines if f"\n    {line}" not in text] == [], name
+
+
+def test_help_reads_like_a_docstring_of_numpydoc():
+    text = inspect.getdoc(nm.solvers.ReLUMeasure)
+    assert text.startswith("A function of two-layer nets, f(x) = ")
+    assert (
+        "with a bias.\n\nAttributes\n----------\natoms : np.ndarray\n    (k, D): Rows (a, b), D = d +"
+        " 1, or d + 2 with a bias\n"
+    ) in text
+    assert "\n\nExamples\n--------\n>>> import numpy as np\n" in text.partition("slope : float")[2]
+    inherited = "margin : float\n    The margin that the returned solution attains"
+    assert inherited in inspect.getdoc(nm.solvers.VariationNormSolution)
+
+
+def test_no_source_is_read_before_help_asks_for_it(monkeypatch):
+    monkeypatch.setattr(inspect, "getsource", lambda _: pytest.fail("read"))
+
+    @dataclasses.dataclass
+    class Probe(Shown):
+        """A probe."""
+
+        depth: float  #: In metres
+
+    assert Probe.__doc__ == "A probe."
+
+
+def test_a_program_without_its_source_has_the_docstrings_without_fields(monkeypatch):
+    def fail(_):
+        raise OSError("could not get source code")
+
+    monkeypatch.setattr(inspect, "getsource", fail)
+    assert inspect.getdoc(nm.Bracket) == "A number known to lie in [lower, upper]."
 
 
 LARGE = [  # by what an annotation contains, the first that fits

@@ -11,10 +11,12 @@ from fractions import Fraction
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
+
+from .field_docs import FieldDocs
 
 _LONGEST, _LONGEST_TEXT = 280, 90
 """Characters of a whole line, and of one piece of text in it: a line and a half of a notebook."""
@@ -80,6 +82,33 @@ class Table:
             f'<table style="{_TABLE}"><caption style="{_CAPTION}">{escape(self.title)}</caption>'
             f"{heads and f'<tr>{heads}</tr>'}{rows}</table>{notes}"
         )
+
+
+class Shown:
+    """A base of dataclasses that show themselves: a line for `repr`, a table for `print` and
+    notebooks, and for `help` what the fields are.
+    """
+
+    _shown: ClassVar[tuple[str, ...]] = ()
+    """What `repr` shows, the important names first; () are all fields, as of `short_repr`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # or `dataclass` writes one
+        cls.__doc__ = FieldDocs(cls.__doc__)  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return short_repr(self, *self._shown)
+
+    def __str__(self) -> str:
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        """What `print` and notebooks show: the line of `repr` where there is no more to say."""
+        return Table(repr(self), ())
 
 
 def short_repr(record: Any, *names: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 from ..errors import ArgumentError, CheckpointError
 from .arguments import check_path
 from .files import explain_unreadable, write_atomically
-from .records import Row, Table, short_repr
+from .records import Row, Shown, Table
 
 _FORMAT = 2
 """Version of the format; a file of a later one is refused."""
@@ -36,11 +36,9 @@ _named: dict[str, tuple[Any, Callable[[str], Any]]] = {}
 """Classes whose objects are saved by their attribute `name`, and what finds an object by it."""
 
 
-class Record:
+class Record(Shown):
     """A base of dataclasses that can be saved as a file, and loaded by `netmargin.load`."""
 
-    _shown: ClassVar[tuple[str, ...]] = ()
-    """What `repr` shows, the important names first; () are all fields, as of `short_repr`."""
     scores_from = ""
     """Which output of the net was read, where there were several, or how; "" for others."""
 
@@ -48,10 +46,6 @@ class Record:
         super().__init_subclass__(**options)
         if cls.__module__.startswith(f"{_PACKAGE}."):
             _records[_key_of(cls)] = cls
-        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # or `dataclass` writes one
-
-    def __repr__(self) -> str:
-        return short_repr(self, *self._shown)
 
     def __str__(self) -> str:
         return self.summary()
@@ -73,10 +67,6 @@ class Record:
         """A table with a first row about the output that was read, where there is something."""
         told: list[Row] = [("scores", self.scores_from)] if self.scores_from else []
         return dataclasses.replace(table, rows=[*told, *table.rows])
-
-    def _table(self) -> Table:
-        """What `summary` and notebooks show: the line of `repr` where there is no more to say."""
-        return Table(repr(self), ())
 
     def save(self, path: str | Path) -> Path:
         """Write this record to a file, which `netmargin.load` reads; return its path.

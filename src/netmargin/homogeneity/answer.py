@@ -60,12 +60,13 @@ class Homogeneity(Record):
     #: or the net is not called homogeneous. None where there is no order.
     deviation: float | None = None
     samples: int = 0  #: The number of samples on which `deviation` was measured
-    #: The small numbers that the exponents of `groups` neglect (`guards`: those of
-    #: `quasi_exponents`, too): they guard a root or a quotient of what scales
+    #: The small numbers that the exponents of `groups` neglect: they guard a root or a quotient of
+    #: what scales
     epsilons: tuple[Epsilon, ...] = ()
     casts: tuple[str, ...] = ()  #: The places where the forward pass rounds to half precision
     #: The stored statistics that follow the parameters: buffer -> their exponents
     statistics: dict[str, Degree] = field(default_factory=dict)
+    #: They, and those that the exponents of `quasi_exponents` neglect
     guards: tuple[Epsilon, ...] = field(default=(), repr=False)
     #: What makes margins of the net meaningless, or "": weights that are none of its parameters;
     #: samples that see each other in evaluation mode

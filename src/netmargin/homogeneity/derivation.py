@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..core.records import short_repr
+from ..core.records import Shown
 from .answer import Homogeneity
 from .conditions import Conditions
 from .degree import Constraint, Degree, Epsilon
@@ -17,7 +17,7 @@ from .vocabulary import Blocker, Evidence, Kind
 
 
 @dataclass(frozen=True)
-class Derivation:
+class Derivation(Shown):
     """The findings of a trace, from which the answer is derived."""
 
     names: tuple[str, ...]  # of the parameters that count
@@ -28,8 +28,6 @@ class Derivation:
     statistics: Mapping[str, Degree] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     narrow: bool = False  # whether a partial answer leaves out what is scale-invariant
-
-    __repr__ = short_repr
 
     @property
     def guards(self) -> tuple[Epsilon, ...]:

@@ -65,10 +65,10 @@ class KKTCertificate(Record):
     #: The cosine between theta and -grad(loss), beta in the paper; on kinks with the gradient that
     #: autograd gives, so not that of a flow that slides along them (`Trajectory`)
     alignment: float
-    #: Those of Lemma C.8's multipliers, which are proportional to the slopes of the loss; not
+    #: Epsilon of Lemma C.8's multipliers, which are proportional to the slopes of the loss; not
     #: relative, as `epsilon`
     loss_epsilon: float
-    loss_delta: float
+    loss_delta: float  #: Delta of these multipliers
     #: The bound of that lemma on loss_delta; for a `Loss` of yours with the K that `check_b3`
     #: measures. None where its hypotheses fail.
     lemma_delta: float | None

@@ -31,10 +31,8 @@ class TangentSVM(Record):
 
     cosine: float  #: The cosine between v and theta, 1 where theta is a KKT point
     margin: float  #: 1 / ||v||
-    #: (K,): Weights, with sum 1, and sample and class of each constraint; -1 for a net with one
-    #: output
-    dual: np.ndarray
-    constraints: Tensor
+    dual: np.ndarray  #: (K,): Weights of the constraints, with sum 1
+    constraints: Tensor  #: (K, 2): Their samples and classes; class -1 for a net with one output
     gap: float  #: Relative gap of the proved bracket of the margin
     status: Status  #: How `solvers.kernel_max_margin` ended
 

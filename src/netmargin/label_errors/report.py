@@ -23,53 +23,33 @@ class LabelErrors(Record):
     """Labels that may be wrong, as `label_errors` finds them.
 
     Tensors are in the order of the samples; `order` and the tables put the worst first.
-
-    Attributes
-    ----------
-    given : Tensor, shape (n,), int64
-        The label of each sample, as given.
-    suggested : Tensor, shape (n,), int64
-        The label that all other samples predict, of those not given.
-    scores : Tensor, shape (n,), float64
-        How much more the given label is predicted than the suggested one; negative where the others
-        speak against it, and the lower the more suspicious.
-    wrong : Tensor, shape (n,), float64
-        Estimated probability that the label is wrong, as far as classes that overlap do not
-        explain it; 0 where nothing can be told.
-    share : float
-        Estimated share of wrong labels among all, the mean of `wrong`.
-    at_most : float
-        The share that wrong labels do not exceed, with confidence 95%, whether classes overlap or
-        not, if they are drawn at random among the other classes. There may be none.
-    basis : str
-        What the scores rest on, in words.
-    conflicts : tuple of tuple of int
-        Groups of samples that are equal and have different labels: at least one of each is wrong.
-    class_names : tuple of str or None
-        The names of the classes, where they were given; tables show them in place of numbers.
-    groups : Tensor, shape (n,), int64, or None
-        The group of each sample, whose members were left out together when one was predicted.
-    copies : str
-        How many groups have several members, in words, or "".
-    untold : tuple of int
-        Labels of the classes of which nothing can be told, as the samples hardly tell them from
-        others: of none of their samples a label is called wrong, and they are last in the order.
-    index : tuple of int or str, or None
-        What the rows are called, where the samples came as a data frame: so are those of tables.
     """
 
-    given: Tensor
-    suggested: Tensor
+    given: Tensor  #: (n,), int64: The label of each sample, as given
+    suggested: Tensor  #: (n,), int64: The label that all other samples predict, of those not given
+    #: (n,), float64: How much more the given label is predicted than the suggested one; negative
+    #: where the others speak against it, and the lower the more suspicious
     scores: Tensor
+    #: (n,), float64: Estimated probability that the label is wrong, as far as classes that overlap
+    #: do not explain it; 0 where nothing can be told
     wrong: Tensor
-    share: float
+    share: float  #: Estimated share of wrong labels among all, the mean of `wrong`
+    #: The share that wrong labels do not exceed, with confidence 95%, whether classes overlap or
+    #: not, if they are drawn at random among the other classes. There may be none.
     at_most: float
-    basis: str
+    basis: str  #: What the scores rest on, in words
+    #: Groups of samples that are equal and have different labels: at least one of each is wrong
     conflicts: tuple[tuple[int, ...], ...] = ()
+    #: The names of the classes, where they were given; tables show them in place of numbers
     class_names: tuple[str, ...] | None = None
+    #: (n,), int64: The group of each sample, whose members were left out together when one was
+    #: predicted; or None
     groups: Tensor | None = None
-    copies: str = ""
+    copies: str = ""  #: How many groups have several members, in words, or ""
+    #: Labels of the classes of which nothing can be told, as the samples hardly tell them from
+    #: others: of none of their samples a label is called wrong, and they are last in the order
     untold: tuple[int, ...] = ()
+    #: What the rows are called, where the samples came as a data frame: so are those of tables
     index: tuple[int | str, ...] | None = None
 
     _shown = ("n", "share", "at_most", "basis", "conflicts")

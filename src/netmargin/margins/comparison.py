@@ -21,29 +21,17 @@ _CLASSES = 3
 
 @dataclass(frozen=True)
 class Difference(Record):
-    """A number of two nets on the same samples, and what chance could make of its difference.
+    """A number of two nets on the same samples, and what chance could make of its difference."""
 
-    Attributes
-    ----------
-    data, number : str
-        "held-out", "these" or "training"; and "error", "z", "margin-weighted error" or "input
-        margin 25%".
-    first, second : str
-        The names of the nets.
-    value : float or None
-        The number of the first net minus that of the second; None where one has none.
-    interval : (float, float) or None
-        95% interval of the difference on all samples of this kind.
-    note : str
-        Why a difference of this number does not say which of the two nets is better, or "".
-    """
-
-    data: str
-    number: str
-    first: str
-    second: str
+    data: str  #: "held-out", "these" or "training"
+    number: str  #: "error", "z", "margin-weighted error" or "input margin 25%"
+    first: str  #: The name of the first net
+    second: str  #: The name of the second net
+    #: The number of the first net minus that of the second; None where one has none
     value: float | None
+    #: 95% interval of the difference on all samples of this kind
     interval: Interval | None
+    #: Why a difference of this number does not say which of the two nets is better, or ""
     note: str = ""
 
     _shown = ("data", "number", "first", "second", "value", "real", "note")
@@ -68,23 +56,14 @@ class Difference(Record):
 
 @dataclass(frozen=True)
 class Comparison(Record):
-    """Several nets on the same samples, as `compare` returns them.
+    """Several nets on the same samples, as `compare` returns them."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The names of the nets.
-    reports : tuple of MarginReport
-        A report for each net on the samples that compare them: the held-out ones, where given.
-    training : tuple of MarginReport
-        A report for each net on training data, where they were given beside held-out ones.
-    differences : tuple of Difference
-        For each pair of nets and each number that may compare them.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  #: The names of the nets
+    #: A report for each net on the samples that compare them: the held-out ones, where given
     reports: tuple[MarginReport, ...]
+    #: A report for each net on training data, where they were given beside held-out ones
     training: tuple[MarginReport, ...]
+    #: For each pair of nets and each number that may compare them
     differences: tuple[Difference, ...]
 
     _shown = ("names", "reports", "training", "differences")

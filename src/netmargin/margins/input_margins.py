@@ -24,40 +24,27 @@ _SHOWN_NEAREST = 3
 
 @dataclass(frozen=True)
 class InputMargins(Record):
-    """First-order distances of samples to the decision boundary, as `input_margins` returns them.
+    """First-order distances of samples to the decision boundary, of `input_margins`."""
 
-    Attributes
-    ----------
-    distances : Tensor, shape (n,), float64, on the CPU
-        d_n = min over j of s_nj / ||grad_x s_nj||, in the units of the inputs; negative for a
-        misclassified sample, infinite where the scores do not move with the input.
-    rivals : Tensor, shape (n,), int64
-        The class j of that minimum; 0 or 1 for a net with one output.
-    relative : Tensor, shape (n,), float64
-        min over j of s_nj / ||x_n * grad_x s_nj|| with entries multiplied: the distance in relative
-        changes of the entries, which has no unit.
-    q, labels, class_names : as in `MarginReport`
-        Score margins, the classes of the samples, and the names of classes.
-    headroom : Tensor, shape (n,), float64
-        Infinite where all classes were looked at. Otherwise d_n is exact unless the gradient of a
-        class that was left out is more than `headroom` times the largest that was seen; 0 where
-        nothing is known.
-    warning : str
-        Why these are no distances of the net, as for `MarginReport`, or because gradients in the
-        inputs are masked or 0; "" otherwise.
-    layer : str
-        The module in whose output distances are, by its name; "" for the inputs.
-    """
-
+    #: (n,), float64, on the CPU: d_n = min over j of s_nj / ||grad_x s_nj||, in the units of the
+    #: inputs; negative for a misclassified sample, infinite where the scores do not move with the
+    #: input
     distances: Tensor
-    rivals: Tensor
+    rivals: Tensor  #: (n,), int64: The class j of that minimum; 0 or 1 for a net with one output
+    #: (n,), float64: min over j of s_nj / ||x_n * grad_x s_nj|| with entries multiplied: the
+    #: distance in relative changes of the entries, which has no unit
     relative: Tensor
-    q: Tensor
+    q: Tensor  #: Score margins, as in `MarginReport`, like `labels` and `class_names`
     labels: Tensor
+    #: (n,), float64: Infinite where all classes were looked at. Otherwise d_n is exact unless the
+    #: gradient of a class that was left out is more than `headroom` times the largest that was
+    #: seen; 0 where nothing is known.
     headroom: Tensor
     class_names: tuple[str, ...] | None = None
+    #: Why these are no distances of the net, as for `MarginReport`, or because gradients in the
+    #: inputs are masked or 0; "" otherwise
     warning: str = ""
-    layer: str = ""
+    layer: str = ""  #: The module in whose output distances are, by its name; "" for the inputs
 
     def __repr__(self) -> str:
         shown = zip(quantile_names(), self.quantiles(), strict=True)

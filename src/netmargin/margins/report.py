@@ -52,62 +52,42 @@ class MarginReport(Record):
     """Margins of a net on data, in float64, with their normalizations.
 
     A normalized margin is None where the net lacks the homogeneity that it needs.
-
-    Attributes
-    ----------
-    q : Tensor, shape (N,), float64, on the CPU
-        Margins, not normalized: y_n Phi(x_n) for one output, Phi_{y_n} - max_{j != y_n} Phi_j for
-        several.
-    log_loss : float
-        Natural log of the loss *summed* over samples.
-    homogeneity : Homogeneity
-        Degrees of the net in evaluation mode; for a net blocked by later biases only, with these
-        biases ignored.
-    norm : float
-        Euclidean norm ||theta|| of all parameters that the normalization counts.
-    loss : Loss
-        The loss that `log_loss` and the smoothed margins are about.
-    log_norms : dict
-        Natural logs of ||theta||^L ("global"), of prod ||W_i||^{k_i} ("layers"), of
-        ||w_hat||^{L_hat} ("partial") and a* ("quasi", see `margins`); None where
-        the net is not homogeneous in that sense. That of "bartlett" joins them when it is first
-        asked for.
-    reasons : dict
-        Why a norm of `log_norms` is None, or what it leaves out, by the same names.
-    labels, others : Tensor, shape (N,), int64
-        The class of each sample, 0 or 1 for one output; and the class of the largest score but that
-        of the label: the answer, where it is wrong.
-    input_margins : InputMargins or None
-        Distances to the decision boundary, where `measure` was asked for them.
-    class_names : tuple of str or None
-        The names of the classes, where they were given; tables show them in place of numbers.
-    warning : str
-        What is wrong with the scores, and what to do: the net ends in a softmax, a log-softmax or
-        a sigmoid, its samples see each other, it is noisy, weights are none of its parameters. ""
-        for others.
-    saturated : bool
-        Whether the scores are probabilities, whose differences are no margins.
-    near_accuracy : float or None
-        The share of samples whose answer is right or nearly right; None where `measure` was not
-        told what that is.
-    heldout : bool or None
-        Whether the net was not trained on the samples; None where `measure` was not told.
     """
 
+    #: (n,), float64, on the CPU: Margins, not normalized: y_n Phi(x_n) for one output, Phi_{y_n} -
+    #: max_{j != y_n} Phi_j for several
     q: Tensor
-    log_loss: float
+    log_loss: float  #: Natural log of the loss *summed* over samples
+    #: Degrees of the net in evaluation mode; for a net blocked by later biases only, with these
+    #: biases ignored
     homogeneity: Homogeneity
-    norm: float
-    loss: Loss
+    norm: float  #: Euclidean norm ||theta|| of all parameters that the normalization counts
+    loss: Loss  #: The loss that `log_loss` and the smoothed margins are about
+    #: Natural logs of ||theta||^L ("global"), of prod ||W_i||^{k_i} ("layers"), of
+    #: ||w_hat||^{L_hat} ("partial") and a* ("quasi", see `margins`); None where the net is not
+    #: homogeneous in that sense. That of "bartlett" joins them when it is first asked for.
     log_norms: dict[str, float | None] = field(repr=False)
+    #: Why a norm of `log_norms` is None, or what it leaves out, by the same names
     reasons: dict[str, str] = field(default_factory=dict, repr=False)
+    #: (n,), int64: The class of each sample, 0 or 1 for one output
     labels: Tensor = field(default_factory=_no_classes, repr=False)
+    #: Distances to the decision boundary, where `measure` was asked for them
     input_margins: InputMargins | None = field(default=None, repr=False)
+    #: The names of the classes, where they were given; tables show them in place of numbers
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
+    #: What is wrong with the scores, and what to do: the net ends in a softmax, a log-softmax or a
+    #: sigmoid, its samples see each other, it is noisy, weights are none of its parameters. "" for
+    #: others.
     warning: str = field(default="", repr=False)
+    #: Whether the scores are probabilities, whose differences are no margins
     saturated: bool = field(default=False, repr=False)
+    #: (n,), int64: The class of the largest score but that of the label: the answer, where it is
+    #: wrong
     others: Tensor = field(default_factory=_no_classes, repr=False)
+    #: The share of samples whose answer is right or nearly right; None where `measure` was not told
+    #: what that is
     near_accuracy: float | None = field(default=None, repr=False)
+    #: Whether the net was not trained on the samples; None where `measure` was not told
     heldout: bool | None = None
     _chain: list[Tensor] = field(default_factory=list, repr=False, compare=False)
     """The matrices of a chain of layers, until the row "bartlett" is first asked for: their norms

@@ -20,29 +20,17 @@ _LARGEST_EXPONENT = 700
 
 @dataclass(frozen=True)
 class Margin(Record):
-    """One normalization of the margins of a net on its samples.
+    """One normalization of the margins of a net on its samples."""
 
-    Attributes
-    ----------
-    name, formula : str
-        Its name in the table, and what is divided by what.
-    value : float or None
-        The smallest normalized margin; for input margins the 25% quantile. None where the
-        normalization does not apply.
-    smoothed : float or None
-        The smoothed margin l^{-1}(summed loss) in the same normalization, where there is one.
-    note : str
-        Why it does not apply, or what it leaves out; "" otherwise.
-    labels, class_names : as in `MarginReport`
-        The classes of the samples, (n,), and the names of classes, where they are known.
-    """
-
-    name: str
-    formula: str
+    name: str  #: Its name in the table
+    formula: str  #: What is divided by what
+    #: The smallest normalized margin; for input margins the 25% quantile. None where the
+    #: normalization does not apply.
     value: float | None
+    #: The smoothed margin l^{-1}(summed loss) in the same normalization, where there is one
     smoothed: float | None
-    note: str
-    labels: Tensor | None
+    note: str  #: Why it does not apply, or what it leaves out; "" otherwise
+    labels: Tensor | None  #: As in `MarginReport`, like `class_names`
     _numerators: Tensor = field(repr=False)
     _log_norm: float = field(default=0.0, repr=False)
     class_names: tuple[str, ...] | None = None

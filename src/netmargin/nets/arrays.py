@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import how_to_number, require_numbers
-from ..core.records import short_repr
+from ..core.records import Shown
 from ..errors import DataError
 from .advice import describe_several_labels
 from .named_inputs import NamedInputs, require_one_shape
@@ -16,13 +16,11 @@ from .whole_tensors import are_finite
 
 
 @dataclass(frozen=True)
-class Arrays:
+class Arrays(Shown):
     """A whole data set, checked: X (N, ...) or `NamedInputs`, as it was given, and y (N,)."""
 
     X: Any
     y: Tensor
-
-    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.X)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from ..core.memory import is_of_memory
-from ..core.records import short_repr
+from ..core.records import Shown
 from .advice import explain_forward_errors
 from .dense_layers import find_dense_layers, shift_outputs
 from .model import call_with
@@ -45,7 +45,7 @@ def differentiate_each(
 
 
 @dataclass(frozen=True)
-class Factors:
+class Factors(Shown):
     """Gradients outgoing_k incoming_k' (K rows each) of a dense weight, outgoing_k of its bias."""
 
     weight: str
@@ -53,18 +53,14 @@ class Factors:
     outgoing: Tensor
     incoming: Tensor
 
-    __repr__ = short_repr
-
 
 @dataclass(frozen=True)
-class Gradients:
+class Gradients(Shown):
     """K gradients, float64: of `names`, in order, in `rows` (K, p); `factors` hold all others."""
 
     names: tuple[str, ...]
     rows: Tensor
     factors: tuple[Factors, ...]
-
-    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -10,7 +10,7 @@ from torch import nn
 
 from ..core.arguments import check_flag, check_path
 from ..core.files import require_writable, write_atomically
-from ..core.records import short_repr
+from ..core.records import Shown
 from ..core.saved_records import Record
 from ..margins import Groups
 from ..nets.data import Choice, Data, takes_data
@@ -36,24 +36,12 @@ _FRAME_HEIGHT = 700
 
 
 @dataclass(frozen=True)
-class PageFile:
-    """A page that was written, as `page` returns it; a notebook shows it inline.
+class PageFile(Shown):
+    """A page that was written, as `page` returns it; a notebook shows it inline."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    title : str
-        What the page is about.
-    bytes : int
-        The size of the file.
-    """
-
-    path: Path
-    title: str
-    bytes: int
-
-    __repr__ = short_repr
+    path: Path  #: The file
+    title: str  #: What the page is about
+    bytes: int  #: The size of the file
 
     def __str__(self) -> str:
         return str(self.path)

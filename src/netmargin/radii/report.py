@@ -53,7 +53,7 @@ class RobustnessReport(Record):
     #: `upper`, NaN where nothing was found. k is the number of examined samples, or fewer, so that
     #: they are at most 2 million numbers. None where nothing was looked for.
     flips: np.ndarray | None = None
-    warning: str = ""
+    warning: str = ""  #: As in `MarginReport`
     #: Whether `upper` is proved as well: every input found, and every sample with both radii 0, is
     #: misclassified by more than rounding. Where nothing bounds the rounding of the net, as with
     #: products of activations, they are misclassified in float64.

@@ -15,9 +15,8 @@ from ..errors import ArgumentError
 class WeakRegularization(Record):
     """A strength of regularization that is weak enough, and the margin that it guarantees."""
 
-    #: lambda = gamma^{r/a} / (n (l - 1))^c, 0 or infinite beyond float64, and its natural log
-    regularization: float
-    log_regularization: float
+    regularization: float  #: lambda = gamma^{r/a} / (n (l - 1))^c, 0 or infinite beyond float64
+    log_regularization: float  #: Its natural log
     exponent: float  #: The exponent c, the smallest that the proof allows
     #: The normalized margin gamma / (2 (2 alpha)^{a/r}) that every alpha-approximate minimizer has
     guarantee: float

@@ -23,12 +23,9 @@ _UNDERFLOW = 2.0**-1000
 
 @dataclass(frozen=True, kw_only=True)
 class KernelSolution(MarginSolution):
-    """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min_n y_n f(x_n).
+    """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min y_n f(x_n)."""
 
-    Its `coefficients` (n,), float64, are y * dual / upper_bound, 0 where nothing separates the
-    samples; the other fields are those of `MarginSolution`.
-    """
-
+    #: (n,), float64: y * dual / upper_bound, 0 where nothing separates the samples
     coefficients: np.ndarray
 
     def decision_function(self, K: Any) -> np.ndarray:

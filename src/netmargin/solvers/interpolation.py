@@ -55,7 +55,7 @@ class Interpolation(Solution):
     #: norm that agrees too takes the very values, or that no such f exists; False for a search that
     #: was interrupted
     certified: bool
-    status: Status
+    status: Status  #: As in `MarginSolution`, like `seconds`
     #: (n,): Weights with dual . y = lower_bound and response at most 1 to every unit neuron (l1),
     #: or norm 1 in the kernel (l2), to rounding; where no f exists, responses 0 but dual . y > 0.
     dual: np.ndarray
@@ -74,25 +74,20 @@ class MeasureInterpolation(ReLUMeasure, Interpolation):
     """A function of least variation norm through given points, as a measure of neurons.
 
     Its norm is sum_j |alpha_j| over f = sum_j alpha_j relu(u_j . x~), |u_j| = 1; the weights sum to
-    twice that. `local_gap` and `lower_bound_from` are as in `SoftVariationNormSolution`; the other
-    fields are those of `ReLUMeasure` and `Interpolation`.
+    twice that.
     """
 
-    local_gap: float
-    lower_bound_from: str
+    local_gap: float  #: As in `VariationNormSolution`
+    lower_bound_from: str  #: How the lower bound was proved
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelInterpolation(Interpolation):
-    """The function f = sum_n coefficients_n k(x_n, .) of least norm in F_2 through given points.
+    """The function f = sum_n coefficients_n k(x_n, .) of least norm in F_2 through given points."""
 
-    The `coefficients` (n,) are those of the kernel k = `kernels.arc_cosine`, and `inputs` (n, D)
-    the points x~_n, D = d + 1 with a bias; the other fields are those of `Interpolation`.
-    """
-
-    coefficients: np.ndarray
-    inputs: np.ndarray
-    bias: bool
+    coefficients: np.ndarray  #: (n,): Those of the kernel k = `kernels.arc_cosine`
+    inputs: np.ndarray  #: (n, D): The points x~_n, D = d + 1 with a bias
+    bias: bool  #: Whether there is one
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values f(x), shape (N,), at inputs X of shape (N, d)."""

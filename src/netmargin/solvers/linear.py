@@ -16,14 +16,12 @@ from .linear_search import Best, search
 
 @dataclass(frozen=True, kw_only=True)
 class LinearSolution(MarginSolution):
-    """The linear function x -> weights . x~ of norm 1 with the largest min_n y_n weights . x~_n.
+    """The linear function x -> weights . x~ of norm 1 with the largest min_n y_n weights . x~_n."""
 
-    The `weights`, float64 of shape (d,), or (d + 1,) with a `bias`, have norm 1 in the chosen norm;
-    0 where nothing separates the samples. The other fields are those of `MarginSolution`.
-    """
-
+    #: (d,), or (d + 1,) with a bias, float64: Of norm 1 in the chosen norm; 0 where nothing
+    #: separates the samples
     weights: np.ndarray
-    bias: bool
+    bias: bool  #: Whether x~ is (x, 1), and not x
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values weights . x~, shape (N,), at inputs X of shape (N, d)."""

@@ -38,13 +38,12 @@ _LOG_2 = float(np.nextafter(np.log(2), 1))
 class SquaredVariationNormSolution(ReLUMeasure, RegularizedSolution):
     """A measure with a small mean squared loss and small mass, which is ||theta||^2 of the net.
 
-    `loss` is half the weighted mean of the squared residuals, and `dual` are residuals over n,
-    shrunk until they prove the bound; other fields are those of `SoftVariationNormSolution`.
+    `dual` are residuals over n, shrunk until they prove the bound.
     """
 
-    loss: float
-    local_gap: float
-    lower_bound_from: str
+    loss: float  #: Half the weighted mean of the squared residuals
+    local_gap: float  #: As in `VariationNormSolution`
+    lower_bound_from: str  #: How the lower bound was proved
 
 
 def f1_logistic(

@@ -22,13 +22,9 @@ _RELIABLE_OUTPUT = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class SoftKernelSolution(SoftSolution):
-    """The function f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss.
+    """The function f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss."""
 
-    Its `coefficients` (n,), float64, are y * dual up to a common factor near 1; the other fields
-    are those of `SoftSolution`.
-    """
-
-    coefficients: np.ndarray
+    coefficients: np.ndarray  #: (n,), float64: y * dual up to a common factor near 1
 
     def decision_function(self, K: Any) -> np.ndarray:
         """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""

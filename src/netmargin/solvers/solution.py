@@ -243,33 +243,25 @@ class VariationNormSolution(ReLUMeasure, MarginSolution):
     #: best dual weights; it proves nothing
     local_gap: float
     #: How the upper bound was proved, for instance "54 of 256 samples carry it, 7,012 nodes" of a
-    #: search tree. The other fields are those of `ReLUMeasure` and `MarginSolution`.
+    #: search tree
     upper_bound_from: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftVariationNormSolution(ReLUMeasure, SoftSolution):
-    """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2.
+    """A measure with small variation norm and hinge loss; the sum of the weights is ||theta||^2."""
 
-    `local_gap` and `lower_bound_from`, how the lower bound was proved, are as in
-    `VariationNormSolution`; the other fields are those of `ReLUMeasure` and `SoftSolution`.
-    """
-
-    local_gap: float
-    lower_bound_from: str
+    local_gap: float  #: As in `VariationNormSolution`
+    lower_bound_from: str  #: How the lower bound was proved
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticVariationNormSolution(ReLUMeasure, RegularizedSolution):
-    """A measure with small mean logistic loss and small mass, which is ||theta||^2 of the net.
+    """A measure with small mean logistic loss and small mass, which is ||theta||^2 of the net."""
 
-    `log_loss` is the natural log of the mean loss, `local_gap` and `lower_bound_from` are as in
-    `SoftVariationNormSolution`; others as in `ReLUMeasure` and `RegularizedSolution`.
-    """
-
-    log_loss: float
-    local_gap: float
-    lower_bound_from: str
+    log_loss: float  #: The natural log of the mean loss
+    local_gap: float  #: As in `VariationNormSolution`
+    lower_bound_from: str  #: How the lower bound was proved
 
 
 def describe_proof(dual: np.ndarray, proof: str) -> str:

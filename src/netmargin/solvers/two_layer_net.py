@@ -27,7 +27,7 @@ class TwoLayerFit(RegularizedSolution):
     outputs: np.ndarray  #: (k, K): Output weights; K = 1 for two classes and for one target
     bias: bool  #: Whether neurons have a bias
     slope: float  #: The activation phi(t) is t^power for t >= 0, (slope t)^power below
-    power: int
+    power: int  #: Of the activation
     loss: str  #: What was minimized, as in `fit_two_layer_net`
     classes: np.ndarray | None  #: (C,): In the order of the outputs; None for targets
     #: The least objective of any net if the search has missed no neuron; it proves nothing

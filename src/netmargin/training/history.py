@@ -25,17 +25,11 @@ _COLUMNS = {
 
 @dataclass
 class History(Record):
-    """The rows of a training run, and how it ended.
+    """The rows of a training run, one per accepted epoch, and how it ended.
 
-    Parameters
-    ----------
-    rows : list of dict
-        One row per accepted epoch. Keys: `epoch` (0 is before training), `attempts` (tries that
-        this epoch took), `gradient_samples` (samples that went through a backward pass so far),
-        `relative_rate` (alpha of the accepted try) and those of `MarginReport.to_dict()`.
-    status, message : Status and str
-        How the run ended, after the last row, and a sentence on where and why; RUNNING until then,
-        and where it was read from a file, which does not say it.
+    Keys of `rows`: epoch (0 is before training), attempts (tries that this epoch took),
+    gradient_samples (samples that went through a backward pass so far), relative_rate (alpha of the
+    accepted try) and those of `MarginReport.to_dict()`.
 
     Examples
     --------
@@ -45,9 +39,11 @@ class History(Record):
     (2, [-1.0, 0.5])
     """
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)  #: With the keys above
+    #: How the run ended, after the last row; RUNNING until then, and where it was read from a file,
+    #: which does not say it
     status: Status = Status.RUNNING
-    message: str = ""
+    message: str = ""  #: A sentence on where and why it ended
     _title = "Training"  # of its table
     _over = "epoch", "epoch"  # what rows are over: key, head
 

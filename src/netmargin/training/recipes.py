@@ -7,19 +7,17 @@ from functools import partial
 from torch import nn
 
 from .. import models
-from ..core.records import short_repr
+from ..core.records import Shown
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Shown):
     """A net of the papers with the data it is trained on."""
 
     title: str
     make_model: Callable[..., nn.Module]  # anew, with `bias` as an optional argument
     data: str  # a key of `netmargin.datasets.BY_NAME`
     batch_size: int = 100  # samples per step of training
-
-    __repr__ = short_repr
 
 
 # Nets on digits train in seconds on a CPU. The others are the papers' own, and versions with a

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...core.records import short_repr
+from ...core.records import Shown
 from ...errors import ArgumentError
 from ...solvers.solution import ReLUMeasure
 
@@ -22,7 +22,7 @@ def _negate_last(w: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class FeatureMeasure:
+class FeatureMeasure(Shown):
     """The function sum_j weights_j feature(atoms_j, x) of a feature function of your own.
 
     It has to be 2-homogeneous and balanced (A1): feature(r w, x) = r^2 feature(w, x) for r > 0, and
@@ -34,8 +34,6 @@ class FeatureMeasure:
     weights: np.ndarray  # (N,), at least 0
     opposite: Callable[[Tensor], Tensor] = _negate_last  # of (N, p) to (N, p)
     bias = False  # what a neuron does with x is its own affair
-
-    __repr__ = short_repr
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values at inputs X (n, d), (n,)."""

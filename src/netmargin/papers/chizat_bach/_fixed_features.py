@@ -10,7 +10,7 @@ import torch
 from scipy.special import softmax
 
 from ...core.matrices import binary_data
-from ...core.records import short_repr
+from ...core.records import Shown
 from ...errors import DataError
 from ...losses import Exponential, Loss
 from ...result import Status
@@ -24,7 +24,7 @@ _LARGEST_LOG_SIZE = 600.0
 
 
 @dataclass(frozen=True)
-class FixedFeatureRun:
+class FixedFeatureRun(Shown):
     """A run of t = 0 .. steps, beside the optimum and the rate that is proved."""
 
     margins: np.ndarray  # min_n z_n . a_bar(t), (steps + 1,)
@@ -35,8 +35,6 @@ class FixedFeatureRun:
     guarantee: np.ndarray  # a lower bound of `best`, with `optimum` for gamma, (steps,); -inf for
     # losses other than the exponential one, for which no rate is proved
     status: Status
-
-    __repr__ = short_repr
 
     @property
     def best(self) -> np.ndarray:

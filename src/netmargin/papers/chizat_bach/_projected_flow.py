@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from torch import Tensor
 
 from ...core.matrices import SolverData, binary_data
-from ...core.records import short_repr
+from ...core.records import Shown
 from ...errors import ArgumentError, DataError
 from ...losses import Exponential
 from ...nets.model import with_gradients
@@ -26,7 +26,7 @@ _LARGEST_LOG_MASS = 300.0
 
 
 @dataclass(frozen=True)
-class ProjectedFlow:
+class ProjectedFlow(Shown):
     """The measures nu_t at K times, normalized to probabilities nu_bar_t."""
 
     times: np.ndarray  # those that were reached, (K,)
@@ -35,8 +35,6 @@ class ProjectedFlow:
     duals: np.ndarray  # grad S, of sum 1, (K, n)
     measures: list[Any]  # nu_bar_t of the kind of the start, particles in its order
     status: Status
-
-    __repr__ = short_repr
 
 
 @with_gradients

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from ...core.records import short_repr
+from ...core.records import Shown
 from ..contents import import_figure, list_figures, require_known
 
 Settings = Mapping[str, Any]
@@ -36,17 +36,15 @@ def list_seeds(settings: Settings) -> list[Row]:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Shown):
     """One sentence of the finding, with numbers, and whether they bear it out."""
 
     sentence: str
     holds: bool
 
-    __repr__ = short_repr
-
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Shown):
     """A figure or table of a paper: how it is computed, drawn and checked.
 
     Settings are flat; a row holds the parameters and results of one run. Both have JSON values.
@@ -67,8 +65,6 @@ class Figure:
     with_folder: bool = False  # whether `compute` gets the run's own folder, too, for checkpoints
     id: str = ""  # such as "lyu-li/fig1"; `figure` sets it, and the title
     title: str = ""
-
-    __repr__ = short_repr
 
 
 def figure(id: str) -> Figure:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.arguments import check_choice, check_count, check_flag, check_optional, check_path
 from ...core.files import write_atomically
-from ...core.records import short_repr
+from ...core.records import Shown
 from ...figures.style import save_drawings
 from ...nets.shared import alone
 from ...version import __version__
@@ -21,7 +21,7 @@ OUT = Path("runs/reproduce")
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class Reproduction(Shown):
     """A figure or table that was computed, drawn and checked."""
 
     figure: Figure  #: What was reproduced
@@ -30,8 +30,7 @@ class Reproduction:
     checks: list[Check]  #: What the rows show of the finding
     folder: Path  #: Holds figure.png, figure.pdf, numbers.csv, numbers.json and the runs
 
-    def __repr__(self) -> str:
-        return short_repr(self, "scale", "holds", "minutes", "rows", "checks")
+    _shown = ("scale", "holds", "minutes", "rows", "checks")
 
     @property
     def minutes(self) -> float:

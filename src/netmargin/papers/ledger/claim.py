@@ -14,14 +14,14 @@ import torch
 
 from ...core.arguments import check_seed
 from ...core.interrupts import whole_or_interrupted
-from ...core.records import json_ready, short_repr, values_of
+from ...core.records import Shown, json_ready, values_of
 from ..contents import import_claims
 from .slack import Slack, measure_slack
 from .trial import Finding, Trial
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Shown):
     """The result of examining one claim: a row of the ledger."""
 
     claim: "Claim"  #: What was examined
@@ -38,8 +38,6 @@ class Entry:
     #: For each promise, by which factor it could be stronger on these instances; empty where the
     #: claim promises no number, where it failed and for other constants
     slack: tuple[Slack, ...] = ()
-
-    __repr__ = short_repr
 
     @property
     def holds(self) -> bool:
@@ -64,7 +62,7 @@ class Entry:
 
 
 @dataclass
-class Claim:
+class Claim(Shown):
     """A statement of a paper and the function that checks it.
 
     The decorator `claim` makes one (docs/extending.md); all are in `netmargin.theory.CLAIMS`.
@@ -95,8 +93,7 @@ class Claim:
     # The printed forms that are false, each evaluated at its counterexample.
     refutations: list[tuple[str, Callable[[], Finding]]] = field(default_factory=list)
 
-    def __repr__(self) -> str:
-        return short_repr(self, "id", "statement", "source", "tolerance")
+    _shown = ("id", "statement", "source", "tolerance")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process has the claim under the same id, once it has imported the papers' modules.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from inspect import signature
 
 from ...bounds import Bound
-from ...core.records import short_repr
+from ...core.records import Shown
 from .trial import Finding, Trial
 
 MOST = 1e12
@@ -19,15 +19,13 @@ LOOSE = 10.0
 
 
 @dataclass(frozen=True)
-class Slack:
+class Slack(Shown):
     """The largest factor by which a promise can be stronger and still hold on every instance."""
 
     promise: str  # the constant of the check that is moved, or a name in `Finding.room`
     factor: float  # from 1, where some instance attains the promise to 1%, to 1e12
     sharpest: Trial  # the trial that leaves no more; the first one where all leave 1e12
     searched: str  # how many trials were examined, and how many mutations of the sharpest ones
-
-    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"{self.factor:.3g} ({self.promise})"

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from ...core.records import short_repr
+from ...core.records import Shown
 
 _ENTRYWISE = ("normal", "standard_normal", "uniform", "random", "exponential", "integers", "choice")
 """Draws with independent entries, each of which may be drawn anew alone."""
@@ -66,7 +66,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Shown):
     """The violations that one trial of a claim found.
 
     Examples
@@ -84,8 +84,6 @@ class Finding:
     measured: str = ""  # numbers that a reader wants to see, such as a fitted rate
     # By promise, the factor by which it could be stronger at all instances, where no search tells.
     room: Mapping[str, float] = field(default_factory=dict)
-
-    __repr__ = short_repr
 
     @classmethod
     def of(cls, violations: Any, setting: str, measured: str = "", **room: float) -> "Finding":

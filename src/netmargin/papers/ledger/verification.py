@@ -11,7 +11,7 @@ from joblib import delayed
 from ...core.arguments import check_count, check_flag, check_numbers, check_optional, check_seed
 from ...core.parallel import WorkerKilledError, run_side_by_side
 from ...core.progress import Progress
-from ...core.records import short_repr, values_of
+from ...core.records import Shown, values_of
 from ...errors import ArgumentError, NetmarginError
 from ...nets.model import with_gradients
 from ...nets.shared import alone
@@ -22,7 +22,7 @@ from .pages import HEADER, failure, loose, row, title_of_paper, write_markdown
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Shown):
     """The results for each claim that was examined.
 
     Iterating gives the entries; `ledger["lyu-li/euler"]` is the entry of one claim.
@@ -33,8 +33,7 @@ class Ledger:
     seed: int  #: Seed of all trials
     missing: tuple[str, ...] = ()  #: The ids of the claims that an interruption left out
 
-    def __repr__(self) -> str:
-        return short_repr(self, "holds", "run", "seed", "entries", "missing")
+    _shown = ("holds", "run", "seed", "entries", "missing")
 
     @property
     def status(self) -> Status:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...core.arguments import check_number
 from ...core.matrices import as_array, binary_data
-from ...core.records import short_repr
+from ...core.records import Shown
 from ...errors import ArgumentError, DataError, ModelError
 from ...nets.data import Data, read_model_and_data, takes_data
 from ...nets.model import call_net, call_with, float64_copy
@@ -31,7 +31,7 @@ _GRAM_ROWS = 2000
 
 
 @dataclass(frozen=True)
-class EarlyMargin:
+class EarlyMargin(Shown):
     """Constants of the theorem, and the margin that it guarantees, for one net, data and time t."""
 
     p: np.ndarray  # probabilities of the features, (m,): the given ones, or the best that was found
@@ -44,8 +44,6 @@ class EarlyMargin:
     kept: float  # its least value seen
     guarantee: float | None  # of the margin over |a|^2 + |b|^2 at t; None where none is promised
     status: Status
-
-    __repr__ = short_repr
 
     @property
     def applies(self) -> bool:

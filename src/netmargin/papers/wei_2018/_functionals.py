@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...core.arguments import check_number
 from ...core.matrices import binary_data
-from ...core.records import short_repr
+from ...core.records import Shown
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,13 @@ class Regularity:
 
 
 @dataclass(frozen=True)
-class Functional:
+class Functional(Shown):
     """L[rho] = R(int Phi d rho) + int V d rho, of functions of torch tensors."""
 
     features: Callable[[Tensor], Tensor]  # Phi, from positions (N, p) to (N, k)
     risk: Callable[[Tensor], Tensor]  # R >= 0, from (k,) to a number
     penalty: Callable[[Tensor], Tensor]  # V, from positions (N, p) to (N,)
     regularity: Regularity | None = None
-
-    __repr__ = short_repr
 
     def value(self, positions: Tensor, weights: Tensor) -> Tensor:
         """L of the particles with positions (N, p) and weights (N,), a tensor of one number."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...core.matrices import as_array
-from ...core.records import short_repr
+from ...core.records import Shown
 from ...errors import DataError
 from ._functionals import Functional
 
@@ -18,7 +18,7 @@ Row = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Particles:
+class Particles(Shown):
     """A measure of neurons as weighted particles, with the rest of its mass at the origin."""
 
     positions: Tensor  # (N, p), float64
@@ -26,8 +26,6 @@ class Particles:
     resting: float = 0.0  # the mass at the origin
     dropped: float = 0.0  # what the second moment lost to the budget so far
     dropping_error: float = 0.0  # the sum of the absolute changes of L by that
-
-    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

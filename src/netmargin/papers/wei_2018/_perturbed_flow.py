@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ...core.arguments import check_count, check_number, check_seed
-from ...core.records import short_repr
+from ...core.records import Shown
 from ...errors import DataError, DivergenceError
 from ...nets.threads import fitting_threads
 from ...result import Status
@@ -25,7 +25,7 @@ _LARGEST_HALVINGS = 12
 
 
 @dataclass(frozen=True)
-class PerturbedFlow:
+class PerturbedFlow(Shown):
     """K records of a perturbed flow, the first at the start, and the particles at the end."""
 
     times: np.ndarray  # (K,)
@@ -34,8 +34,6 @@ class PerturbedFlow:
     end: Particles
     rate: float  # the step size at the end
     status: Status
-
-    __repr__ = short_repr
 
 
 def perturbed_flow(
