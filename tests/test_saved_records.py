@@ -240,7 +240,7 @@ def array_of(dtype, shape, bits):
 
 HOSTILE = {
     "no record": ({"format": 2, "record": 3}, "holds no record, but int"),
-    "weights alone": (torch.nn.Linear(1, 1).state_dict(), "KeyError"),
+    "weights alone": (torch.nn.Linear(1, 1).state_dict(), "no record .* netmargin.load_weights"),
     "a later version": ({"format": 3, "record": 3}, "later version of netmargin .format 3"),
     "an unknown record": (record_of("margins.Nothing"), "not know"),
     "an unknown field": (record_of("training.History", rows=[], colour=1), "the field 'colour'"),
@@ -294,6 +294,27 @@ def test_files_of_other_kinds_are_refused(tmp_path, capsys):
         with pytest.raises(nm.CheckpointError, match="damaged"):
             nm.load(path)
     assert "ran code" not in capsys.readouterr().out
+
+
+def test_files_that_others_read_are_not_called_damaged(tmp_path):
+    net = torch.nn.Linear(2, 1)
+    written = {
+        "data.npz": (lambda path: np.savez(path, X=np.eye(2), y=[0, 1]), "numpy.load"),
+        "X.npy": (lambda path: np.save(path, np.eye(2)), "numpy.load"),
+        "data.csv": (lambda path: path.write_text("x,y\n1,0\n"), "pandas.read_csv"),
+        "net.safetensors": (lambda path: nm.save_weights(net, path), "netmargin.load_weights"),
+        "net.pt": (lambda path: torch.save(net.state_dict(), path), "netmargin.load_weights"),
+        "history.jsonl": (lambda path: path.write_text("{}\n"), "netmargin.History.load"),
+    }
+    for name, (write, reader) in written.items():
+        write(tmp_path / name)
+        with pytest.raises(nm.CheckpointError, match=f"{name} is no record .*{reader}") as refused:
+            nm.load(tmp_path / name)
+        assert "damaged" not in str(refused.value)
+    path = SolverData(np.arange(6.0).reshape(3, 2), np.ones(3)).save(tmp_path / "record.csv")
+    assert len(nm.load(path).y) == 3
+    with pytest.raises(nm.CheckpointError, match="not a history of JSON lines"):
+        nm.History.load(tmp_path / "data.npz")
 
 
 @pytest.mark.slow

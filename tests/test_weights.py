@@ -305,7 +305,7 @@ def test_hostile_files_are_refused_with_a_sentence(tmp_path, content):
     net = make_net()
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
-    with pytest.raises(nm.CheckpointError, match="damaged or no safetensors file.*Restore it"):
+    with pytest.raises(nm.CheckpointError, match="damaged or no safetensors file.*restore it"):
         nm.load_weights(net, path)
     assert same(net, make_net())
 

@@ -43,7 +43,7 @@ def explain_unreadable(path: Path, what: str, *damage: type[Exception]) -> Itera
     except damage as error:
         said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise CheckpointError(
-            f"{path} is damaged or {what} ({said}). Restore it from a copy."
+            f"{path} is damaged or {what} ({said}). Give another file, or restore it from a copy."
         ) from error
 
 

@@ -28,6 +28,13 @@ _KIND = "\0kind"
 """The key by which a dict stands for an object of another type: no record has such a key."""
 _KINDS_OF_NUMBERS = "biufcSU"
 """Kinds of numpy's types that are plain bytes, and no objects."""
+_READERS = {
+    ".npy": "arrays of numpy. numpy.load reads them: data are pairs (X, y) of such",
+    ".csv": "a table. pandas.read_csv reads it: data are pairs (X, y) of its columns",
+    ".jsonl": "a history of JSON lines. netmargin.History.load reads it",
+    ".safetensors": "weights. netmargin.load_weights(model, path) reads them",
+}
+"""What files hold that are no records, by the ends of their names, and what reads them."""
 _UNKNOWN = "which this version of netmargin does not know. Update netmargin."
 
 _records: dict[str, type] = {}
@@ -117,8 +124,15 @@ def load(path: str | Path) -> Any:
     # Whatever is wrong with a file, in zipfile, torch, numpy or below.
     with explain_unreadable(file, "no record of netmargin", Exception):
         content = file.read_bytes()
+        if held := _find_other(file, content):
+            raise CheckpointError(f"{path} is no record of netmargin, but {held}.")
         _check_members(content)
         contents = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        if isinstance(contents, dict) and "format" not in contents:
+            raise CheckpointError(
+                f"{path} is no record of netmargin. netmargin.load_weights(model, path) reads the"
+                " weights of a net."
+            )
         version = contents["format"]
         if isinstance(version, int) and version > _FORMAT:
             raise CheckpointError(
@@ -139,6 +153,15 @@ def save_by_name(kind: Any, find: Callable[[str], Any]) -> None:
 def _key_of(kind: type) -> str:
     """The name of a class in files: its package and its own name, so that files can move in it."""
     return f"{kind.__module__.split('.')[1]}.{kind.__qualname__}"
+
+
+def _find_other(file: Path, content: bytes) -> str:
+    """What a file holds, and what reads it, where it or its parts are called so; "" for others."""
+    names = [file.name]
+    if zipfile.is_zipfile(io.BytesIO(content)):  # as records are, under any name
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = archive.namelist()
+    return next((_READERS[end] for n in names for end in _READERS if n.endswith(end)), "")
 
 
 def _check_members(content: bytes) -> None:

@@ -131,7 +131,7 @@ class History(Record):
         Raises CheckpointError for a file that cannot be read or holds no JSON lines.
         """
         path = Path(path)
-        with explain_unreadable(path, "not a history of JSON lines", json.JSONDecodeError):
+        with explain_unreadable(path, "not a history of JSON lines", ValueError):
             lines = path.read_text().splitlines(keepends=True)
             rows = [json.loads(line) for line in lines if line.endswith("\n")]
         return cls(rows, message="read from a file")
