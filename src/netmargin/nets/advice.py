@@ -123,8 +123,8 @@ def why_no_data(data: Any) -> str:
     if isinstance(data, Mapping):
         keys = ", ".join(map(repr, list(data)[:6]))
         return f"The data are a {kind} with the keys {keys}. Take inputs and labels out of it."
-    if hasattr(data, "iloc"):  # of pandas
-        return f"The data are a {kind}. Pass (df[features], df[label])."
+    if hasattr(data, "columns"):  # of pandas
+        return f"The data are a {kind}, of which X = df[features] and y = df[label] are columns."
     if hasattr(data, "shape"):
         return f"The data are one {kind} of shape {tuple(data.shape)}, without labels."
     if isinstance(data, tuple) and data and all(hasattr(part, "shape") for part in data):
