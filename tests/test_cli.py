@@ -261,6 +261,21 @@ def test_a_part_of_a_file_keeps_its_types(own):
         assert np.unique(few, return_counts=True)[1].tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("shape", [(12,), (3, 4)])
+def test_rows_of_a_part_of_a_file_are_those_of_the_file(shape, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    y = np.repeat([0, 1], [40, 20])
+    X = np.random.default_rng(0).normal(size=(60, *shape)) + 5 * y.reshape(60, *[1] * len(shape))
+    y[3] = 1
+    np.savez("part.npz", X=X, y=y)
+    assert run("labels --data part.npz --limit 30 --out list.csv") == 0
+    printed = capsys.readouterr()
+    assert "part.npz: answers number the 30 samples taken of 60, from 0" in printed.err
+    table = pd.read_csv("list.csv")
+    assert table["row"][0] == 3  # the worst
+    assert sorted(table["row"]) == [*range(16), *range(40, 54)]
+
+
 def test_solve_without_an_answer(own, capsys, monkeypatch):
     held = np.load("points.npz")
     found = nm.solvers.f1_max_margin(held["X"], held["y"])

@@ -52,3 +52,13 @@ def test_tables_of_label_errors_call_rows_as_the_frame_does(tmp_path):
     assert nm.load(found.save(tmp_path / "found.pt")).index == found.index
     for plain in ((X, WORDS), (pd.DataFrame(X), pd.Series(WORDS))):
         assert nm.label_errors(plain).index is None
+    # The index of the labels names arrays, such as embeddings, of which there is no frame.
+    assert nm.label_errors((X, labels)).index == tuple(NAMES)
+
+
+@pytest.mark.parametrize("alone", [FRAME, LABELS, FRAME.assign(y=LABELS)])
+def test_a_frame_without_labels_beside_it_is_refused_with_one_advice(alone):
+    for call in CALLS.values():
+        with pytest.raises(nm.DataError, match="Pass a pair") as refused:
+            call(alone)
+        assert str(refused.value).count("Pass") == 1

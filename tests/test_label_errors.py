@@ -1,6 +1,9 @@
 """Wrong labels: the closed form against refits, flips that must be found, calibration, bad input."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -483,3 +486,24 @@ def test_shrunk_images_are_averages_and_reports_say_so():
     # Vectors of square length may be embeddings: as such, they keep their numbers.
     flat = nm.label_errors((large.flatten(1), y))
     assert ("shrunk" in flat.basis) == flat.basis.startswith("patches")
+
+
+@pytest.mark.parametrize(
+    "give", [np.asarray, torch.tensor, list, pd.Series, lambda y: pd.Series(y, dtype="boolean")]
+)
+def test_truth_values_are_shown_as_they_were_given(give):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X[:, 0] > 0
+    y[:3] = ~y[:3]
+    found = nm.label_errors((X, give(y)))
+    table = found.frame()
+    assert table["given"].dtype == bool
+    assert (table["given"] == y[table["sample"]]).all()
+    assert re.search(r"\n +2 +(True +False|False +True) ", str(found))
+    net = torch.nn.Linear(3, 2)
+    said = nm.measure(net, (X, give(y)), heldout=True).summary()
+    assert re.search(r"most frequent mistake +(False taken for True|True taken for False): ", said)
+    # Where the net has other classes, or names are given, these are not truth values.
+    assert "False: " not in nm.measure(torch.nn.Linear(3, 3), (X, give(y))).summary()
+    named = nm.label_errors((X, give(y)), class_names=["no", "yes"]).frame()
+    assert (named["given"] == np.where(y, "yes", "no")[named["sample"]]).all()

@@ -259,8 +259,14 @@ def load_data(name: str, split: Literal["train", "test"], limit: int | None = No
     X = X.astype("float32") if "f" in kinds and kinds <= set("fiub") else X
     if limit is None:
         return X, y
+    import pandas  # late: it takes half a second to load
+
     rows = datasets.selection.choose_balanced(y, limit)
-    return tuple(part.iloc[rows] if hasattr(part, "iloc") else part[rows] for part in (X, y))
+    if rows[-1] >= limit:
+        say(f"{name}: answers number the {limit} samples taken of {len(y)}, from 0")
+    if hasattr(X, "iloc"):
+        return X.iloc[rows], y.iloc[rows]
+    return X[rows], pandas.Series(y[rows], rows)  # which names the rows of the file
 
 
 def _load_factory(name: str, module_name: str, function: str) -> Any:

@@ -49,7 +49,7 @@ class LabelErrors(Record):
     #: Labels of the classes of which nothing can be told, as the samples hardly tell them from
     #: others: of none of their samples a label is called wrong, and they are last in the order
     untold: tuple[int, ...] = ()
-    #: What the rows are called, where the samples came as a data frame: so are those of tables
+    #: What the rows are called, where inputs or labels came with an index: so are those of tables
     index: tuple[int | str, ...] | None = None
 
     _shown = ("n", "share", "at_most", "basis", "conflicts")

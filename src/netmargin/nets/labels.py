@@ -55,6 +55,10 @@ class Labels:
         return y.clamp(min=0).to(torch.int64)
 
 
+TRUTH = "False", "True"
+"""The names of the classes where labels are truth values."""
+
+
 class FoundNames(tuple[str, ...]):
     """Names of classes that came with a data set: left out where the net has other classes."""
 
@@ -115,5 +119,9 @@ class ClassNames:
 
 
 def name_labels(labels: Tensor, names: Sequence[str] | None) -> np.ndarray:
-    """The names of class indices, an array of texts; without names the indices themselves."""
-    return labels.numpy() if names is None else np.array(names, dtype=object)[labels.numpy()]
+    """The names of class indices, an array of texts, or of truth values where they are such;
+    without names the indices themselves.
+    """
+    if names is None or tuple(names) == TRUTH:
+        return labels.numpy() if names is None else labels.numpy() > 0
+    return np.array(names, dtype=object)[labels.numpy()]

@@ -101,11 +101,11 @@ def require_paired_rows(data: Any) -> None:
 
 
 def name_rows(data: Any) -> tuple[int | str, ...] | None:
-    """What the index of a frame calls its rows, in a pair; None where it counts them only."""
-    frame: Any = data[0] if isinstance(data, (tuple, list)) else None
-    if not hasattr(frame, "iloc") or _counts(frame.index):
-        return None
-    return tuple(name if isinstance(name, int) else str(name) for name in frame.index.tolist())
+    """What the index of inputs, or else of labels, calls their rows; None where it only counts."""
+    for part in data if isinstance(data, (tuple, list)) else ():
+        if hasattr(part, "iloc") and not _counts(part.index):
+            return tuple(n if isinstance(n, int) else str(n) for n in part.index.tolist())
+    return None
 
 
 def _counts(index: Any) -> bool:

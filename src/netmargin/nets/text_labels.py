@@ -9,7 +9,7 @@ from torch import nn
 
 from ..errors import DataError
 from .arrays import require_values
-from .labels import FoundNames
+from .labels import TRUTH, FoundNames
 from .named_inputs import find_label
 
 
@@ -50,7 +50,11 @@ def encode_text_labels(
 
 
 def find_class_names(data: Any) -> FoundNames | None:
-    """The names that sets of torchvision, Hugging Face or scikit-learn give classes, or None."""
+    """The names that sets of torchvision, Hugging Face or scikit-learn give classes, or those of
+    truth values; or None.
+    """
+    if (place := _find_labels(data)) and _are_truth(place[0]):
+        return FoundNames(TRUTH)
     while data is not None:
         features = getattr(data, "features", None)
         if isinstance(features, Mapping) and (key := find_label(features)):
@@ -92,13 +96,23 @@ def _find_labels(data: Any) -> tuple[Any, Callable[[list[int]], Any]] | None:
             {**row, key: number} for row, number in zip(rows, y, strict=True)
         ]
     if isinstance(data, (tuple, list)) and len(data) == 2:
-        return data[1], lambda y: (data[0], _tensor(y))
+        labels: Any = data[1]
+        if hasattr(labels, "iloc"):  # its index names the rows
+            return labels, lambda y: (data[0], type(labels)(y, index=labels.index))
+        return labels, lambda y: (data[0], _tensor(y))
     return None
 
 
 def _tensor(numbers: list[int]) -> torch.Tensor:
     """Class numbers as labels of a pair."""
     return torch.tensor(numbers, dtype=torch.int64, device="cpu")
+
+
+def _are_truth(y: Any) -> bool:
+    """Whether labels are True and False, in an array, a tensor, a series or a list."""
+    if isinstance(y, (list, tuple)):
+        return bool(y) and all(isinstance(label, (bool, np.bool_)) for label in y)
+    return str(getattr(y, "dtype", "")) in ("bool", "boolean", "torch.bool")
 
 
 def read_text(y: Any) -> tuple[list[str], list[str] | None] | None:
