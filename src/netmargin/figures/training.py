@@ -7,7 +7,7 @@ from typing import Any
 from ..core.arguments import check_instance
 from ..errors import ArgumentError
 from ..margins import MarginReport
-from ..margins.quantiles import quantile_names, quantiles
+from ..margins.quantiles import LEVEL_NAMES, quantiles
 from ..training import History
 from .style import BOTH, OTHER, OUTPUT, open_folder, open_row, save_drawings
 
@@ -142,7 +142,7 @@ def _draw_histogram(report: MarginReport) -> Any:
         # An estimate has a dashed outline, as everywhere.
         shape = {"histtype": "stepfilled", "edgecolor": OTHER, "linestyle": "--"}
         axes[1].hist(finite.numpy(), bins=60, facecolor=f"{OTHER}40", **shape)
-        for name, value in zip(quantile_names(), quantiles(distances), strict=True):
+        for name, value in zip(LEVEL_NAMES, quantiles(distances), strict=True):
             if math.isfinite(value):
                 style = "--" if name == "25%" else ":"
                 axes[1].axvline(value, color=OUTPUT, linestyle=style, label=f"{name}: {value:.4g}")

@@ -58,11 +58,6 @@ class _OddPower(Loss, ABC):
     def _root(self, x: Tensor) -> Tensor:
         return x if self.power == 1 else torch.sign(x) * x.abs() ** (1 / self.power)
 
-    def _power_difference(self, q: Tensor, r: Tensor) -> Tensor:
-        # q^p - r^p = (q - r)(q^{p-1} + q^{p-2} r + ... + r^{p-1}) keeps the digits that the two
-        # powers would round away.
-        return (q - r) * sum(q**i * r ** (self.power - 1 - i) for i in range(self.power))
-
     def weights(self, q: Any) -> Tensor:
         """Return minus the gradient of the summed loss in the margins, normalized to sum 1.
 
@@ -72,7 +67,9 @@ class _OddPower(Loss, ABC):
         smallest = q.min()
         # Slopes relative to that of the smallest margin: the softmax ignores a common factor, and
         # the differences keep digits that exponents of size 1e5 would lose.
-        gap = self._log_slope_difference(smallest, self._power_difference(q, smallest))
+        # q^p - r^p = (q - r)(q^{p-1} + q^{p-2} r + ... + r^{p-1}) keeps those that powers round.
+        mixed = sum(q**i * smallest ** (self.power - 1 - i) for i in range(self.power))
+        gap = self._log_slope_difference(smallest, (q - smallest) * mixed)
         return normalize_slopes(torch.log(self._power_prime(q)) + gap)
 
 

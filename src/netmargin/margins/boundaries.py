@@ -82,7 +82,11 @@ def find_boundaries(
     relative = _ratio(gaps[:, :seen], torch.stack([size for _, size in sizes], 1)).amin(1)
     headroom = torch.full_like(distances, math.inf)
     if seen < classes.shape[1]:
-        headroom = _headroom(gaps[:, seen], distances, norms.amax(1))
+        # A class j left out has s_nj >= the next gap: s_nj / ||grad|| < d needs ||grad|| > gap / d.
+        left_out = gaps[:, seen]
+        needed = torch.where(distances > 0, left_out / (distances * norms.amax(1)), math.inf)
+        # It may have the larger score; where all gradients are 0, any other is nearer.
+        headroom = torch.where((left_out < 0) | (distances == math.inf), 0.0, needed)
     rival = classes.gather(1, index[:, None])[:, 0]
     return Boundaries(*(found.cpu() for found in (distances, rival, relative, headroom)))
 
@@ -160,12 +164,3 @@ def _gradient_sizes(gaps: Tensor, point: Tensor, *, last: bool) -> tuple[Tensor,
 def _ratio(gaps: Tensor, sizes: Tensor) -> Tensor:
     """Distances gap / size: 0 on the boundary, infinite where the scores do not move at all."""
     return torch.where(gaps == 0, 0.0, gaps / sizes)
-
-
-def _headroom(next_gaps: Tensor, distances: Tensor, largest: Tensor) -> Tensor:
-    """How many times `largest` a gradient left out must be to bring its class nearer."""
-    # A class j left out has s_nj >= next_gap: s_nj / ||grad|| < d needs ||grad|| > next_gap / d.
-    needed = torch.where(distances > 0, next_gaps / (distances * largest), math.inf)
-    # A class left out may have the larger score; where all gradients are 0, any other is nearer.
-    unknown = (next_gaps < 0) | (distances == math.inf)
-    return torch.where(unknown, 0.0, needed)

@@ -12,7 +12,7 @@ from ..core.saved_records import Record
 from ..nets.labels import ClassNames
 from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z, count_samples_that_tell
 from .mistakes import doubt_split
-from .quantiles import quantile_names
+from .quantiles import LEVEL_NAMES
 from .report import MarginReport
 
 _CLASSES = 3
@@ -283,7 +283,7 @@ def _quarters(report: MarginReport) -> dict[str, float]:
     """The quantiles of distances by their names, where they were measured."""
     if report.input_margins is None:
         return {}
-    names = (f"input margin {level}" for level in quantile_names())
+    names = (f"input margin {level}" for level in LEVEL_NAMES)
     return dict(zip(names, report.input_margins.quantiles(), strict=True))
 
 

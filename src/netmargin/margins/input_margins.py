@@ -15,7 +15,7 @@ from ..nets.labels import ClassNames, name_labels
 from ..nets.model import require_finite
 from ..nets.row_order import require_order
 from .boundaries import Boundaries, differentiable_scores, find_boundaries, token_layer
-from .quantiles import LEVELS, class_table, quantile_names, quantiles
+from .quantiles import LEVEL_NAMES, LEVELS, class_table, quantiles
 from .scored_batches import ScoredBatch, pass_over
 
 _SHOWN_NEAREST = 3
@@ -47,7 +47,7 @@ class InputMargins(Record):
     layer: str = ""  #: The module in whose output distances are, by its name; "" for the inputs
 
     def __repr__(self) -> str:
-        shown = zip(quantile_names(), self.quantiles(), strict=True)
+        shown = zip(LEVEL_NAMES, self.quantiles(), strict=True)
         values = " ".join(f"{name}={value:.6g}" for name, value in shown)
         accuracy = (self.q > 0).double().mean().item()
         return f"<{type(self).__name__} n={self.n} accuracy={accuracy:.6g} {values}>"
@@ -79,7 +79,7 @@ class InputMargins(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return sizes and quantiles as JSON-ready values; infinite numbers are None."""
-        names = quantile_names()
+        names = LEVEL_NAMES
         return {
             "n": self.n,
             "distances": json_ready(dict(zip(names, quantiles(self.distances), strict=True))),
@@ -94,7 +94,7 @@ class InputMargins(Record):
         for kind, values in (("distance", self.distances), ("relative distance", self.relative)):
             rows += [
                 (f"{kind}, {name} quantile", (number(value), Certainty.ESTIMATED))
-                for name, value in zip(quantile_names(), quantiles(values), strict=True)
+                for name, value in zip(LEVEL_NAMES, quantiles(values), strict=True)
             ]
         where = f"output of {self.layer!r}" if self.layer else "inputs"
         rows.append(

@@ -40,11 +40,6 @@ def score_gaps(outputs: Tensor, y: Tensor) -> Tensor:
     return gaps.scatter(1, own, math.inf)
 
 
-def class_indices(y: Tensor, outputs: int) -> Tensor:
-    """Class indices 0 to C - 1 (0 and 1 for one output) of encoded labels, int64 on the CPU."""
-    return (y > 0).long().cpu() if outputs == 1 else y.cpu()
-
-
 def best_others(outputs: Tensor, y: Tensor) -> Tensor:
     """The class of the largest score but that of the label, int64 on the CPU, shape (N,)."""
     if outputs.shape[1] == 1:

@@ -14,6 +14,8 @@ LEVELS = (0.10, 0.25, 0.50)
 mislabelled one, and says nothing about test errors; these quantiles of input margins do
 (docs/comparing.md).
 """
+LEVEL_NAMES = tuple(f"{100 * level:g}%" for level in LEVELS)
+"""The headings of these quantiles."""
 
 
 def quantiles(values: Tensor, levels: Sequence[float] = LEVELS) -> tuple[float, ...]:
@@ -30,11 +32,6 @@ def quantiles(values: Tensor, levels: Sequence[float] = LEVELS) -> tuple[float, 
     return tuple(found)
 
 
-def quantile_names(levels: Sequence[float] = LEVELS) -> list[str]:
-    """The headings of quantiles, such as '25%'."""
-    return [f"{100 * level:g}%" for level in levels]
-
-
 def class_table(values: Tensor, labels: Tensor, class_names: Sequence[str] | None = None) -> Any:
     """Quantiles of numbers (n,) class by class, as a pandas DataFrame: n, 10%, 25%, 50%."""
     import pandas
@@ -45,4 +42,4 @@ def class_table(values: Tensor, labels: Tensor, class_names: Sequence[str] | Non
         own = values[labels == label]
         rows.append([len(own), *quantiles(own)])
     index = pandas.Index(name_labels(present, class_names), name="class")
-    return pandas.DataFrame(rows, index=index, columns=["n", *quantile_names()])
+    return pandas.DataFrame(rows, index=index, columns=["n", *LEVEL_NAMES])

@@ -249,11 +249,6 @@ class MarginReport(Record):
     def __copy__(self) -> "MarginReport":
         return replace(self)  # not by `__getstate__`, which takes long
 
-    @cached_property
-    def _whole_smoothed(self) -> float:
-        """The smoothed margin, not normalized."""
-        return self.loss.inverse_link(self.log_loss)
-
     def _row(self, name: str) -> Margin:
         """One row of the table `margins`."""
         if name in ("input", "relative input"):
@@ -272,7 +267,8 @@ class MarginReport(Record):
         if (log_norm := self.log_norms.get(name)) is None:
             return None, None
         ratio = logspace.scaled_ratio
-        return ratio(self.q_min, log_norm), ratio(self._whole_smoothed, log_norm)
+        smoothed = self.loss.inverse_link(self.log_loss)
+        return ratio(self.q_min, log_norm), ratio(smoothed, log_norm)
 
     def _input_row(self, name: str) -> Margin:
         """A row of input margins, "input" or "relative input"; its value is the 25% quantile."""

@@ -22,7 +22,7 @@ from ..nets.probabilities import Doubt, doubt_scores, doubt_signs, has_free_sign
 from ..nets.row_order import warn_of_dropped_rows
 from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
 from ..nets.stored_scale import doubt_scale
-from .of_outputs import class_indices, margins, require_finite_margins
+from .of_outputs import margins, require_finite_margins
 
 Found = TypeVar("Found")
 Opened = TypeVar("Opened")
@@ -96,9 +96,10 @@ def pass_over(
                     require_finite_margins(soft, outputs, targets, measured=measured)
                     measured += len(soft)
                     if is_own_batch(index):
+                        classes = targets.cpu()
                         if labels.outputs == 1:
-                            alone.append((outputs[:, 0].cpu(), targets.cpu()))
-                        classes = class_indices(targets, outputs.shape[1])
+                            alone.append((outputs[:, 0].cpu(), classes))
+                            classes = (classes > 0).long()
                         batch = ScoredBatch(point, graph, targets, hard.cpu(), soft, classes)
                         parts.append((index, compute(batch)))
         warn_of_dropped_rows(samples, measured)

@@ -7,7 +7,7 @@ from ..core.records import Cell, Certainty, Row, number
 from ..homogeneity.sentences import group_blockers
 from ..nets.labels import ClassNames
 from .mistakes import doubt_data, find_mistake, rank_classes
-from .quantiles import quantile_names
+from .quantiles import LEVEL_NAMES
 
 _SHOWN_CLASSES = 3
 """Classes that a line about the largest errors names."""
@@ -60,7 +60,17 @@ def _describe_errors(report: Any) -> list[Row]:
         low, high = report.error_interval
         unless = "" if report.heldout else ", if the net was not trained on these samples"
         found.append(("error of new data", f"{low:.2%} to {high:.2%} (95%){unless}"))
-    return found + _list_class_errors(report)
+    worst, names = rank_classes(report.labels, report.q <= 0), ClassNames(report.class_names)
+    if not worst:
+        return found
+    shown = (f"{names.of(c)}: {wrong} of {count}" for c, wrong, count in worst[:_SHOWN_CLASSES])
+    found.append(("classes with most errors", ", ".join(shown)))
+    if mistake := find_mistake(report.labels, report.answers):
+        label, answer, often = mistake
+        count = int((report.labels == label).sum())
+        told = f"{names.of(label)} taken for {names.of(answer)}: {often} of {count}"
+        found.append(("most frequent mistake", told))
+    return found
 
 
 def _describe_distance(report: Any) -> list[Row]:
@@ -108,7 +118,7 @@ def _describe_distances(report: Any) -> list[Row]:
         return [*found, ("distance to the boundary", "not measured: input_margins=True")]
     found += [
         (f"distance to the boundary, {name} quantile", (number(value), Certainty.ESTIMATED))
-        for name, value in zip(quantile_names(), quantiles, strict=True)
+        for name, value in zip(LEVEL_NAMES, quantiles, strict=True)
     ]
     exceeds = "" if report.error < FITS else ", which this net exceeds"
     found.append(
@@ -264,21 +274,6 @@ def _describe_order(report: Any) -> list[Row]:
     if homogeneity.ignored:
         text += " With these biases as they are, it does not hold."
     return [text]
-
-
-def _list_class_errors(report: Any) -> list[Row]:
-    """Rows on the classes with most errors and the most frequent mistake, where there are any."""
-    worst, names = rank_classes(report.labels, report.q <= 0), ClassNames(report.class_names)
-    if not worst:
-        return []
-    shown = (f"{names.of(c)}: {wrong} of {count}" for c, wrong, count in worst[:_SHOWN_CLASSES])
-    found: list[Row] = [("classes with most errors", ", ".join(shown))]
-    if mistake := find_mistake(report.labels, report.answers):
-        label, answer, often = mistake
-        count = int((report.labels == label).sum())
-        told = f"{names.of(label)} taken for {names.of(answer)}: {often} of {count}"
-        found.append(("most frequent mistake", told))
-    return found
 
 
 def _count_wrong(report: Any) -> int:

@@ -12,7 +12,7 @@ from ..core.arguments import suggest_word
 from ..core.records import json_ready
 from ..core.saved_records import Record
 from ..errors import ArgumentError
-from .quantiles import LEVELS, class_table, quantile_names, quantiles
+from .quantiles import LEVEL_NAMES, LEVELS, class_table, quantiles
 
 _LARGEST_EXPONENT = 700
 """e to this power, and to minus it, is a float64; norms beyond it are divided by in log space."""
@@ -108,7 +108,7 @@ class MarginTable(Mapping[str, Margin]):
         """Return a pandas DataFrame with one row per normalization."""
         import pandas
 
-        names = ["value", "smoothed", *quantile_names(), "applies", "formula", "note"]
+        names = ["value", "smoothed", *LEVEL_NAMES, "applies", "formula", "note"]
         rows = []
         for row in self.values():
             found = row.quantiles() or [None] * len(LEVELS)
@@ -117,7 +117,7 @@ class MarginTable(Mapping[str, Margin]):
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return value, smoothed and quantiles of the rows that apply, ready for JSON."""
-        names = ("value", "smoothed", *quantile_names())
+        names = ("value", "smoothed", *LEVEL_NAMES)
         rows = [(name, row, row.quantiles()) for name, row in self.items()]
         return {
             name: json_ready(dict(zip(names, (row.value, row.smoothed, *found), strict=True)))

@@ -20,8 +20,10 @@ _TO_FLOATING = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
 def let_casts_follow(twin: nn.Module) -> None:
     """Let the casts of a copy go to the type of its parameters wherever it is called."""
     # Torch's own layers cast nothing, and watching costs some microseconds for each operation.
-    if any(_may_cast(module) for module in twin.modules()):
-        vars(twin)[_MARK] = True
+    for module in twin.modules():
+        hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
+        if hooked or not type(module).__module__.startswith("torch.nn.modules."):
+            vars(twin)[_MARK] = True
 
 
 def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractContextManager[Any]:
@@ -31,12 +33,6 @@ def following_casts(net: Any, dtype: torch.dtype | None = None) -> AbstractConte
         return nullcontext()
     own = (p.dtype for p in net.parameters() if p.is_floating_point())
     return CastsTo(dtype or next(own, torch.float64))
-
-
-def _may_cast(module: nn.Module) -> bool:
-    """Whether a module runs code that is not torch's own."""
-    hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
-    return bool(hooked) or not type(module).__module__.startswith("torch.nn.modules.")
 
 
 class CastsTo(TorchFunctionMode):

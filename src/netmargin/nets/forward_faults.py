@@ -126,10 +126,9 @@ def find_company(model: nn.Module, x: Any, whole: Tensor, rows: Sequence[int]) -
         whole = score(exact)
         gap = _difference(whole[worst], score(exact[alone])[0])
         # What the last digit of an input moves is lost to rounding, as where a score cancels to 0.
-        source = torch.Generator().manual_seed(0)
-        lost = _difference(
-            whole, score(map_floating(lambda z: _change_last_digit(z, source), exact))
-        )
+        source, unit = torch.Generator().manual_seed(0), torch.finfo(torch.float64).eps
+        changed = map_floating(lambda z: z * (1 + unit * draw_normal(z, source)), exact)
+        lost = _difference(whole, score(changed))
     except NetmarginError:
         return ""
     size = _size_of(whole)
@@ -154,11 +153,6 @@ def scoring_in_float64(model: nn.Module) -> Callable[[Any], Tensor]:
             return call_with(model, exact, x)
 
     return score
-
-
-def _change_last_digit(inputs: Tensor, source: torch.Generator) -> Tensor:
-    """Inputs of float64, each changed by about a unit of rounding."""
-    return inputs * (1 + torch.finfo(torch.float64).eps * draw_normal(inputs, source))
 
 
 def _size_of(outputs: Tensor) -> float:

@@ -13,7 +13,7 @@ from ..nets.data import batches
 from ..nets.equal_samples import warn_of_seen
 from ..nets.labels import ClassNames, FoundNames
 from ..nets.threads import fitting_threads, work_of
-from .facts import Facts, LinkedRadii, link_radii
+from .facts import Facts, link_radii
 from .inputs import check_texts, describe_inputs
 from .measured import AT_ONCE, Measured, analyse_net, measure_split, open_split
 from .subject import Given
@@ -115,31 +115,25 @@ def _link_records(
             f"The certificate is about {certificate.samples} samples, and the training data hold"
             f" {training.n}. Give the data that nm.certify was called with."
         )
-    return {
-        "certificate": certificate,
-        "radii": _link_all_radii(given, title, splits),
-        "history": given.history,
-        "label_errors": labels and link_labels(labels, training, names),
-        "comparison": given.comparison,
-    }
-
-
-def _link_all_radii(
-    given: Given, title: str, splits: tuple[Measured, ...]
-) -> tuple[LinkedRadii, ...]:
-    """The radii of all nets, those of the page's own first, whose samples alone are linked."""
     for name in given.radii:
         if given.models and name and name not in given.models:
             raise ArgumentError(
                 f"records holds radii of {name!r}, and the page has {', '.join(given.models)}. Name"
                 " radii like their nets."
             )
+    # Those of the page's own net first, whose samples alone are linked.
     own = {name: report for name, report in given.radii.items() if name in ("", title)}
     others = {name: report for name, report in given.radii.items() if name not in own}
-    return (
-        *(link_radii(title, report, splits) for report in own.values()),
-        *(link_radii(name, report, ()) for name, report in others.items()),
-    )
+    return {
+        "certificate": certificate,
+        "radii": (
+            *(link_radii(title, report, splits) for report in own.values()),
+            *(link_radii(name, report, ()) for name, report in others.items()),
+        ),
+        "history": given.history,
+        "label_errors": labels and link_labels(labels, training, names),
+        "comparison": given.comparison,
+    }
 
 
 def _collect_records(given: Given, data: Any, options: Options) -> Facts:

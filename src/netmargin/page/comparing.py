@@ -19,13 +19,17 @@ def write_comparison(facts: Facts) -> Comparison | None:
     rows, kind = _make_rows(found), "held-out " * (found.kind == "held-out")
     tags = [Tag(Certainty.MEASURED, "bars, and differences from the first net: 95% intervals")]
     tags += [Tag(Certainty.ESTIMATED, "nearest quarter")] * any(row.quarter for row in rows)
+    frame = found.class_frame()
+    differ = frame[frame[list(found.names)].nunique(axis=1) > 1]
+    lines = zip(differ.index, differ.values, strict=True)
+    classes = [(name, *map(count, line)) for name, line in lines]
     return Comparison(
         takeaway=_describe(found),
         data=f"{count(found.reports[0].n)} {kind}{facts.noun}s, the same for all nets",
         tags=tuple(tags),
         kind=found.kind,
         nets=rows,
-        classes=_count_by_class(found),
+        classes=Table("Classes in which their errors differ", classes, ("class", *frame.columns)),
         notes=(
             f"Differences are taken {facts.noun} by {facts.noun}: one can be clear where the bars"
             " of both nets overlap. The margin score z is the mean score margin over its standard"
@@ -85,14 +89,6 @@ def _make_rows(found: Compared) -> tuple[NetRow, ...]:
             )
         )
     return tuple(rows)
-
-
-def _count_by_class(found: Compared) -> Table:
-    """How many samples of a class each net gets wrong, for the classes in which they differ."""
-    frame = found.class_frame()
-    differ = frame[frame[list(found.names)].nunique(axis=1) > 1]
-    rows = [(name, *map(count, row)) for name, row in zip(differ.index, differ.values, strict=True)]
-    return Table("Classes in which their errors differ", rows, ("class", *frame.columns))
 
 
 def _write_verdict(difference: Difference) -> str:

@@ -114,8 +114,12 @@ def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]
         close = _SAME_SCORE * own.abs().median().item()
         if len(own) == len(q) and bool(((own - q).abs() <= close).all()):
             return LinkedRadii(name, report, split.key, torch.arange(len(q), device="cpu"))
-        order = torch.argsort(own)
-        rows = order[_nearest(own[order], q)]
+        # The sample of the nearest margin, on either side.
+        ordered, order = own.sort()
+        right = torch.searchsorted(ordered, q).clamp(max=len(ordered) - 1)
+        left = (right - 1).clamp(min=0)
+        nearer = (ordered[left] - q).abs() < (ordered[right] - q).abs()
+        rows = order[torch.where(nearer, left, right)]
         if bool(((own[rows] - q).abs() <= close).all()):
             told_apart = _tell_equal_apart(rows, q, split.X)
             if told_apart is not None:
@@ -134,11 +138,3 @@ def _tell_equal_apart(rows: Tensor, q: Tensor, X: Tensor) -> Tensor | None:
         equal = torch.nonzero((X[row] == X).flatten(1).all(1))[:, 0]
         found[several] = equal[torch.arange(len(several), device="cpu") % len(equal)]
     return found
-
-
-def _nearest(ordered: Tensor, values: Tensor) -> Tensor:
-    """The index of the number in rising order that is nearest to each value."""
-    right = torch.searchsorted(ordered, values).clamp(max=len(ordered) - 1)
-    left = (right - 1).clamp(min=0)
-    nearer = (ordered[left] - values).abs() < (ordered[right] - values).abs()
-    return torch.where(nearer, left, right)

@@ -47,13 +47,15 @@ def write_overview(facts: Facts) -> Overview:
             "Score margins have the net's own scale: their median, where"
             f" {facts.phrase(split)} are right, is {significant(right.median().item())}."
         )
+    tiles = [_error_tile(facts, split), _mistake_tile(facts, split)]
+    tiles += [_radius_tile(facts), _quarter_tile(facts, split)]
     return Overview(
         lead=_write_lead(facts, split),
         certainty=certainty,
         reading=_explain_distance(facts, split),
         next_step=_choose_next_step(facts, split),
         scale=scale,
-        tiles=_make_tiles(facts),
+        tiles=tuple(tile for tile in tiles if tile is not None),
         captions={
             part.key: what.format(f"{count(part.n)} {facts.phrase(part)}") + "."
             for part in facts.splits
@@ -157,14 +159,6 @@ def _median_to_other_class(facts: Facts, split: Measured) -> float:
         nearest = torch.minimum(nearest, apart.amin(1))
     found = nearest.median().item()
     return found if math.isfinite(found) else 0.0
-
-
-def _make_tiles(facts: Facts) -> tuple[Tile, ...]:
-    """The error and where it is largest, the radius that is proved, and the nearest quarter."""
-    split = facts.splits[0]
-    tiles = [_error_tile(facts, split), _mistake_tile(facts, split)]
-    tiles += [_radius_tile(facts), _quarter_tile(facts, split)]
-    return tuple(tile for tile in tiles if tile is not None)
 
 
 def _error_tile(facts: Facts, split: Measured) -> Tile:

@@ -36,7 +36,7 @@ def make_sprites(parts: Sequence[Tensor], low: float, high: float) -> Images:
     height, width = cells.shape[1:3]
     rows = max(1, _LARGEST_SIDE // height)
     uris = [
-        _encode(_lay_out(cells[start : start + rows * COLUMNS]))
+        _draw_sprite(cells[start : start + rows * COLUMNS])
         for start in range(0, len(cells), rows * COLUMNS)
     ]
     return Images(tuple(uris), rows * COLUMNS, width, height, COLUMNS)
@@ -78,20 +78,16 @@ def _to_bytes(images: Tensor, low: float, high: float) -> np.ndarray:
     return values.round().clamp(0, 255).byte().numpy()
 
 
-def _lay_out(cells: np.ndarray) -> np.ndarray:
-    """The cells of one sprite as one image, empty cells black."""
+def _draw_sprite(cells: np.ndarray) -> str:
+    """The cells of one sprite as one image, empty cells black, and that as a data URI."""
+    from PIL import Image  # late, as above
+
     height, width = cells.shape[1:3]
     rows = -(-len(cells) // COLUMNS)
     grid = np.zeros((rows * COLUMNS, *cells.shape[1:]), dtype=np.uint8)
     grid[: len(cells)] = cells
     grid = grid.reshape(rows, COLUMNS, height, width, -1).transpose(0, 2, 1, 3, 4)
-    return grid.reshape(rows * height, COLUMNS * width, *cells.shape[3:])
-
-
-def _encode(pixels: np.ndarray) -> str:
-    """A sprite as a data URI."""
-    from PIL import Image  # late, as above
-
+    pixels = grid.reshape(rows * height, COLUMNS * width, *cells.shape[3:])
     if pixels.ndim == 3:
         return _write_uri(Image.fromarray(pixels), "webp", quality=_QUALITY, method=6)
     levels = np.round(pixels.astype(np.float32) * (_LEVELS - 1) / 255).astype(np.uint8)

@@ -38,18 +38,13 @@ def are_misclassified(
     if judge is None or not wrong.any():
         return wrong
     certain = wrong & (bound_margins(judge, x, y) <= 0)
-    if chain is not None and _is_plain(chain):
+    # Where the chain is the net itself, and small enough.
+    few = chain is not None and sum(weight.size for weight in chain.weights) <= _MOST_FRACTIONS
+    if chain and few and not any(e.any() for e in (*chain.weight_errors, *chain.bias_errors)):
         for n in torch.nonzero(wrong & ~certain)[:, 0].tolist():
             label = int(y[n].sign() if y.is_floating_point() else y[n])
             certain[n] = _is_misclassified(chain, x[n].flatten().tolist(), label)
     return certain
-
-
-def _is_plain(chain: Chain) -> bool:
-    """Whether a chain is the net itself, and small enough for rational arithmetic."""
-    errors = [*chain.weight_errors, *chain.bias_errors]
-    few = sum(weight.size for weight in chain.weights) <= _MOST_FRACTIONS
-    return few and not any(error.any() for error in errors)
 
 
 def _is_misclassified(chain: Chain, x: list[float], label: int) -> bool:

@@ -110,7 +110,10 @@ def make_layer(node: fx.Node, module: nn.Module | None, values: Tensor, said: st
     if call in _ABSOLUTES:
         return nn.LeakyReLU(-1.0)
     if call in _PRELUS and isinstance(args[-1], Tensor):
-        return _make_prelu(args[-1])
+        slopes = args[-1]
+        layer = nn.PReLU(slopes.numel(), device=slopes.device, dtype=slopes.dtype)
+        layer.weight.data.copy_(slopes.flatten())
+        return layer
     if call in _CALLS and len(args) <= _MOST_ARGUMENTS:
         options = {key: value for key, value in named.items() if key not in _NO_OPTIONS}
         try:
@@ -231,13 +234,6 @@ def _move(node: fx.Node, values: Tensor, shape: torch.Size, said: str) -> Moved:
     if len(first.unique()) < len(first):
         raise refuse(said, "known Lipschitz constant")
     return Moved(shape, first)
-
-
-def _make_prelu(slopes: Tensor) -> nn.PReLU:
-    """A layer of slopes that a forward uses by hand."""
-    layer = nn.PReLU(slopes.numel(), device=slopes.device, dtype=slopes.dtype)
-    layer.weight.data.copy_(slopes.flatten())
-    return layer
 
 
 def _as_linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:

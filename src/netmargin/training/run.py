@@ -85,7 +85,11 @@ class Run:
         if isinstance(self.data, Arrays):
             self.data = self.measured = _encode_labels(self.data, self.outputs)
             if not self.shuffle and self.batch_size >= len(self.data):
-                self._take_whole_batch()
+                # Measuring passes are those of steps, for a net that is the same in both modes.
+                ((x, y),) = self._batches(self.data, self.batch_size)
+                with self.randomness.undisturbed():
+                    if is_same_in_training(self.model, x):
+                        self.whole = WholeBatch(self.model, x, y, self.loss)
         if saved is None:
             self._begin_anew()
             return
@@ -183,13 +187,6 @@ class Run:
         mode = nullcontext() if self.model.training else in_mode(self.model, training=True)
         with mode, flush_denormals():
             self._call_on_batches(step, shuffle=self.shuffle)
-
-    def _take_whole_batch(self) -> None:
-        """Let measuring passes be those of steps, for a net that is the same in both modes."""
-        ((x, y),) = self._batches(self.data, self.batch_size)
-        with self.randomness.undisturbed():
-            if is_same_in_training(self.model, x):
-                self.whole = WholeBatch(self.model, x, y, self.loss)
 
     def _find_polyak_step(self) -> float:
         """The smallest R_B / |grad R_B|^2, R_B the relative loss, over batches; or infinity."""

@@ -3,7 +3,6 @@
 What `@claim` or `@....printed` decorates needs no docstring: the decorator says what it examines.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -183,12 +182,6 @@ class Claim(Shown):
             refuted=tuple(refuted),
             slack=slack,
         )
-
-    def broken_off(self, error: Exception, seconds: float) -> Entry:
-        """Make the entry of a check that raised an error: the claim does not hold."""
-        reason = f"the check broke off: {type(error).__name__}: {error}"
-        command = f"netmargin verify {self.id}"
-        return Entry(self, 0, math.inf, seconds, reason, "", reason, command, ())
 
 
 CLAIMS: dict[str, Claim] = {}

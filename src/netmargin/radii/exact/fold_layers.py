@@ -49,7 +49,9 @@ def fold_layers(layers: list[NamedLayer], x: Tensor) -> tuple[list[Affine], list
                 " before it alone. Exact radii know no skip connections."
             )
         elif isinstance(layer, Moved):
-            state = _move(layer, state)
+            columns, offset = layer(state.columns), layer(state.offset)
+            errors = layer(state.column_errors), layer(state.offset_errors)
+            state = Affine(columns, offset, *errors, state.fresh and layer.index is None)
         elif not isinstance(layer, LINEAR):
             raise refuse(said, "rule for exact radii")
         elif not isinstance(layer, nn.Identity):
@@ -91,14 +93,6 @@ def _apply_linear(layer: nn.Module, state: Affine) -> Affine:
     linear = without_biases(layer)
     column_errors = propagate_errors(linear, state.columns, state.column_errors)
     return Affine(linear(state.columns), outputs, column_errors, errors)
-
-
-def _move(layer: Moved, state: Affine) -> Affine:
-    """Move the values of a sample."""
-    parts = (state.columns, state.offset, state.column_errors, state.offset_errors)
-    columns, offset, column_errors, offset_errors = map(layer, parts)
-    still = state.fresh and layer.index is None
-    return Affine(columns, offset, column_errors, offset_errors, still)
 
 
 def _require_small(inputs: int, outputs: int) -> None:
