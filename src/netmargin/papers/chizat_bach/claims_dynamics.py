@@ -12,7 +12,7 @@ from ...twolayer import train_both_layers
 from ..ledger.claim import claim
 from ..ledger.points import log_loss
 from ..ledger.slack import MOST
-from ..ledger.trial import Finding, Trial
+from ..ledger.trial import Finding, Trial, excess
 from ._fixed_features import FixedFeatureRun, train_magnitudes, train_output_layer
 from ._instances import PAPER
 
@@ -355,7 +355,7 @@ def _exceed_sum(run: FixedFeatureRun, rates: np.ndarray, total: float) -> float:
     terms = np.log(rates) - run.log_sizes[:-1]
     sums = np.logaddexp.accumulate(terms[::-1])[::-1] + run.log_sizes[:-1]
     bounds = -rates / np.expm1(-2 * np.log1p(2 * rates * np.maximum(least, 1e-300)))
-    return float((np.exp(sums) / bounds)[least > 0].max(initial=0.0)) - total
+    return float(excess(np.exp(sums), total * bounds)[least > 0].max(initial=-1.0))
 
 
 @growth.printed("beta(t + 1) / beta(t) = 1 + eta grad S . Z a_bar + O(eta^2)")

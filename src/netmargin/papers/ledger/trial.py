@@ -104,3 +104,8 @@ class Finding(Shown):
         """
         found = cls.of(criteria, setting, measured).violations
         return cls(found.max(keepdims=True) if len(found) else found, setting, measured, room)
+
+
+def excess(found: Any, bound: Any) -> Any:
+    """How far above its bound a value is, relative to it; a ratio would pass below 0."""
+    return (found - bound) / abs(bound)

@@ -20,7 +20,7 @@ from ...margins import score_gaps, soft_margins
 from ...models import mlp
 from ...training.stopping import LogLossBelow, StoppingRule
 from ..ledger.points import Points, inverse_slope, log_loss, make_linear_net, separated
-from ..ledger.trial import Trial
+from ..ledger.trial import Trial, excess
 
 PAPER = "Lyu and Li 2019"
 
@@ -117,13 +117,13 @@ def find_kkt_points(
     start: float = 1.0,
     window: float = 1.0,
     epsilon: float = 1.0,
+    delta: float = 1.0,
     loss: Loss = EXPONENTIAL,
 ) -> list[float]:
     """What Theorem A.9 promises of windows that end within a run: the best state of each, over it.
 
     `run`: depth, log rho, log gamma, epsilon and delta; t_0 where the depth g(log 1/Loss)^p of a
-    loss of q^p passes `starts`; epsilon in units of C_1 by `shares`. Less 1, so that what is at
-    most 0 holds.
+    loss of q^p passes `starts`; epsilon in units of C_1 by `shares`. At most 0 where it holds.
     """
     power = getattr(loss, "power", 1)
     L, violations = net.order, []
@@ -142,7 +142,8 @@ def find_kkt_points(
             # Windows within the run; of four states, as the best time may be between two of them.
             if log_rho[-1] > r + Delta and whole.sum() >= 4:
                 inside = whole & (log_rho < r + window * Delta)
-                worse = np.maximum(epsilons / (share * C_1) - epsilon, deltas * needed / C_2 - 1)
+                parts = (epsilons, epsilon * share * C_1), (deltas, delta * C_2 / needed)
+                worse = np.maximum(*(excess(*part) for part in parts))
                 violations.append(float(np.min(worse[inside], initial=math.inf)))
     return violations
 

@@ -13,7 +13,7 @@ from ...losses import CrossEntropy, Exponential
 from ...margins import soft_margins
 from ..ledger.claim import claim
 from ..ledger.points import Points, inverse_slope, log_loss, separated
-from ..ledger.trial import Finding, Trial
+from ..ledger.trial import Finding, Trial, excess
 from ._instances import LOSSES, PAPER, ROUNDING, SEPARATED, examine_points, has_flow, run_relu_flow
 
 _DENSE = {
@@ -196,7 +196,7 @@ def velocity(trial: Trial, *, factor: float = 1.0) -> Finding:
     B_1, rho = SmoothnessBounds.of_layers(x, power, layers).gradient, at["rho2"].sqrt()
     smoothed = LOSSES[trial.number % 4].g(at["x"])
     bound = B_1 * at["nu"] / smoothed * rho ** (points.order - 1)
-    return Finding.of((at["square"].sqrt() / bound - factor)[at["keep"]], where)
+    return Finding.of(excess(at["square"].sqrt(), factor * bound)[at["keep"]], where)
 
 
 @claim(

@@ -16,7 +16,7 @@ from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
 from ..ledger.points import log_loss, stacked_outputs
 from ..ledger.slack import MOST
-from ..ledger.trial import Finding, Trial
+from ..ledger.trial import Finding, Trial, excess
 from ._early_margin import promise_margin
 from ._instances import (
     PAPER,
@@ -205,9 +205,9 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
         bound, promised = promise_margin(R, size, n, t)
         violations += [
             (mass / (u0.sum() * np.exp(growth * run["G"])) - 1).max(),
-            mass.max() / bound - 1,
+            excess(mass.max(), bound),
             (2 * run["G"] / losses - 1).max(),
-            losses[-1] / (R * size + 2 / n) - 1,
+            excess(losses[-1], R * size + 2 / n),
         ]
         grown = (np.log(mass / u0.sum()) / run["G"]).max()
         rooms.append([growth / grown, bound / mass.max(), (R * size + 2 / n) / losses[-1], MOST])

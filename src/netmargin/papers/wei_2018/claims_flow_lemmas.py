@@ -159,6 +159,7 @@ def lemmas(
     lead: float = 1.0,
     speed: float = 1.0,
     left: float = 0.5,
+    fallen: float = 1.0,
 ) -> Finding:
     random, n = trial.random, 1 + trial.number % 3
     angles = random.uniform(0, 2 * math.pi) + np.arange(n) + 0.5
@@ -226,7 +227,7 @@ def lemmas(
                 part = tau / 4 - long * c_1 * noise
                 if part > 0:
                     gain = part**2 / (long * c_1**2 * W2) - drawn * long * c_1 * noise
-                    compare(name, gain, run.values[begin] - run.values[end] + 1e-12, 1.0)
+                    compare(name, gain, run.values[begin] - run.values[end] + 1e-12, 1 / fallen)
     violations += _measure_steps(problem, start, left)
     where = f"{n} samples in the plane, lambda = {price:.2g}"
     shown = f"room of (E.8) {room['E.8']:.2g}"

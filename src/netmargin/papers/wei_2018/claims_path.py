@@ -17,7 +17,7 @@ from ...solvers import f1_max_margin, linear_max_margin, min_norm_interpolation
 from ..ledger.claim import claim
 from ..ledger.draws import draw_blobs, draw_points
 from ..ledger.points import make_linear_net
-from ..ledger.trial import Finding, Trial
+from ..ledger.trial import Finding, Trial, excess
 from ._instances import W18, W19
 from ._interpolation import interpolation_path
 from ._narrow import narrow_max_margin
@@ -122,7 +122,7 @@ def max_margin_path(
         below = math.log1p(math.exp(-(s**order) * gamma)) / n + value * s**r
         # (A.4) and (A.5) without what both share.
         promised = -math.log(math.expm1(n * above[-1])) / s**order
-        violations += [L / (above + value * M**r).min() - 1, below / L - 1]
+        violations += [excess(L, (above + value * M**r).min()), below / L - 1]
         violations += [s / (L / value) ** (1 / r) - ball]
         violations += [gamma / best - 1, (promised - gamma) / best]
         sizes.append(s)
