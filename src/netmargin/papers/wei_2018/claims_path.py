@@ -122,9 +122,8 @@ def max_margin_path(
         below = math.log1p(math.exp(-(s**order) * gamma)) / n + value * s**r
         # (A.4) and (A.5) without what both share.
         promised = -math.log(math.expm1(n * above[-1])) / s**order
-        violations += [excess(L, (above + value * M**r).min()), below / L - 1]
-        violations += [s / (L / value) ** (1 / r) - ball]
-        violations += [gamma / best - 1, (promised - gamma) / best]
+        violations += [excess(L, (above + value * M**r).min()), (promised - gamma) / best]
+        violations += [s / (L / value) ** (1 / r) - ball, gamma / best - 1, below / L - 1]
         sizes.append(s)
         gaps.append(1 - gamma / best)
     violations += [*-np.diff(sizes), gaps[-1] - 0.01]
@@ -306,7 +305,8 @@ def regression_limit(trial: Trial, *, factor: float = 2.0, objective: float = 1.
         if minimal := values.max() < 1.005:  # half of the tolerance
             break
     ratios = np.array(path.column("norm")) ** 2 / (factor * least.norm)
-    off = [1 - ratios[-1], *(ratios - 1), *-np.diff(ratios), *(values - objective)]
+    # Of any net L_lambda >= lambda ||Theta||^2.
+    off = [1 - ratios[-1], *(ratios - values.clip(max=1)), *-np.diff(ratios), *(values - objective)]
     where = f"{n} points in {d} dimensions, {left_out + (not minimal)} paths left out"
     shown = f"||Theta||^2 / (2 |alpha|_1) = {ratios[-1]:.5f}"
     return Finding.of_one(off if minimal else [np.inf], where, shown)
