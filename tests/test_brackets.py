@@ -92,8 +92,9 @@ def test_an_early_margin_is_promised_and_kept_or_not_promised(make, time, says):
     """At early times the formula of the proof gives negative numbers, which are above the truth."""
     net, X, y = make()
     data = (torch.tensor(X, dtype=torch.float64), torch.tensor(y))
-    promised = early_margin(net, data, time=time).guarantee
-    found = nm.gradient_flow(net, data, time=time / len(X)).rows[-1]["partial_normalized_margin"]
+    flow = nm.gradient_flow(net, data, time=time / len(X), levels=[-0.5, -1])
+    promised = early_margin(net, data, time=time, states=[*flow.states.values()]).guarantee
+    found = flow.rows[-1]["partial_normalized_margin"]
     assert (promised is not None) == says
     assert promised is None or 0 < promised <= found
 
@@ -101,19 +102,33 @@ def test_an_early_margin_is_promised_and_kept_or_not_promised(make, time, says):
 def test_nothing_is_promised_once_the_features_have_drifted():
     net, X, y = moving_features()
     turned = {f"inner.{name}": -v.detach() for name, v in net.inner.named_parameters()}
-    assert early_margin(net, (X, y), time=3e5).guarantee > 0
+    assert early_margin(net, (X, y), time=3e5, states=[net.state_dict()]).guarantee > 0
     assert early_margin(net, (X, y), time=3e5, states=[turned]).guarantee is None
+
+
+def test_nothing_is_promised_of_features_that_may_drift_and_were_not_followed():
+    """A neuron turns to nine samples until it is off the tenth, whose margin stays 0."""
+    net, angles = NormalizedNet(NormalizedReLU(2, 1), 1), np.radians([35.0, 0.0, 120.0])
+    corners = torch.tensor(np.column_stack([np.cos(angles), np.sin(angles)]))
+    with torch.no_grad():
+        net.b.copy_(net.a)
+        net.inner.v.copy_(corners[:1])
+    data = (corners[[1] * 9 + [2]], torch.ones(10, dtype=torch.int64))
+    flow = nm.gradient_flow(net, data, time=1e3)
+    assert early_margin(net, data, time=1e4).guarantee is None
+    assert flow.rows[-1]["partial_normalized_margin"] == 0
 
 
 def test_an_early_margin_takes_what_measure_takes_and_names_what_it_cannot():
     net = NormalizedNet(NormalizedReLU(2, 50), 50)
     X, y = [[1.0, 0.5], [-0.3, 1.0], [0.2, -1.0]], [1, -1, 1]
-    expected = early_margin(net, (X, y), time=3e4).guarantee
+    options = {"time": 3e4, "states": [net.state_dict()]}
+    expected = early_margin(net, (X, y), **options).guarantee
     assert expected > 0
     batches = [(torch.tensor(X[:2], dtype=torch.float64), torch.tensor(y[:2])), ([X[2]], [y[2]])]
-    assert early_margin(net, {"x": X, "labels": y}, time=3e4).guarantee == expected
-    assert early_margin(net, batches, time=3e4).guarantee == expected
-    assert early_margin(torch.nn.DataParallel(net), (X, y), time=3e4).guarantee == expected
+    assert early_margin(net, {"x": X, "labels": y}, **options).guarantee == expected
+    assert early_margin(net, batches, **options).guarantee == expected
+    assert early_margin(torch.nn.DataParallel(net), (X, y), **options).guarantee == expected
     with pytest.raises(nm.ModelError, match=r"torch\.nn\.Module; got None"):
         early_margin(None, (X, y), time=3e4)
     with pytest.raises(nm.ModelError, match="NormalizedNet; got Linear"):

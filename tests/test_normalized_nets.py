@@ -105,7 +105,8 @@ def test_early_margin():
         (promised.gamma, promised.R, promised.guarantee)
     )
     # A vertex of the game has the largest margin, but is far from the start.
-    vertex = early_margin(net, data, time=n * 1e5, p=matrix_game(z)[0])
+    options = {"states": [net.state_dict()], "p": matrix_game(z)[0]}
+    vertex = early_margin(net, data, time=n * 1e5, **options)
     assert vertex.gamma == pytest.approx(vertex.proved, rel=1e-6)
     assert vertex.guarantee < promised.guarantee
     assert vertex.drift > promised.drift
@@ -130,19 +131,22 @@ def test_least_divergence_against_a_solver():
     assert divergence(p) == pytest.approx(found.fun, abs=1e-4)
 
 
-def test_the_measure_of_lemma_b1():
+@pytest.mark.parametrize("length", [1.0, 20.0])
+def test_the_measure_of_lemma_b1(length):
     """Each neuron of the best net gives its weight to the features near it, of its sign."""
-    x = torch.eye(2, dtype=torch.float64)
+    x = length * torch.eye(2, dtype=torch.float64)
     net = NormalizedNet(NormalizedReLU(2, 400, seed=1), 400, seed=2)
     p = spread_measure(net, (x, torch.tensor([1, -1])))
     v, beta = net.inner.v.detach().numpy(), torch.sign(net.a * net.b).detach().numpy()
     gamma = 2 * f1_max_margin(x, [1, -1], bias=False).margin
     assert p.sum() == pytest.approx(1)
     assert (beta[:, None] * v @ [1.0, -1.0])[p > 0].min() > 0.5
-    assert np.linalg.norm(v[p > 0][:, None] - v[p > 0], axis=2).max() > gamma / 2  # two groups
+    apart = np.linalg.norm(v[p > 0][:, None] - v[p > 0], axis=2)
+    assert apart.max() > gamma / length / 2  # two groups
     z = np.array([1, -1])[:, None] * beta * np.maximum(x.numpy() @ v.T, 0)
     assert (z @ p).min() >= gamma / 2
-    given, found = (early_margin(net, (x, torch.tensor([1, -1])), time=1e5, p=q) for q in (p, None))
+    data, states = (x, torch.tensor([1, -1])), [net.state_dict()]
+    given, found = (early_margin(net, data, time=1e5, p=q, states=states) for q in (p, None))
     assert 0 < given.guarantee <= found.guarantee
     with pytest.raises(nm.DataError, match=r"no feature near.*m >="):
         spread_measure(NormalizedNet(NormalizedReLU(2, 2), 2), (x, torch.tensor([1, -1])))

@@ -171,6 +171,8 @@ def test_trade_off_equals_bounded_least_squares():
             upper = np.where(values > 1 + 1e-9, delta / np.maximum(values - 1, 1e-9), np.inf)
             exact = math.sqrt(2 * lsq_linear(J.T, flat(net), (0, upper), tol=1e-13).cost)
             assert certificate.trade_off(delta) == pytest.approx(exact, rel=1e-6)
+    with pytest.raises(nm.ArgumentError, match="delta must be"):
+        certificate.trade_off(-1.0)
 
 
 def test_completeness_is_not_said_of_multipliers_that_are_not_best(monkeypatch):

@@ -76,6 +76,13 @@ def test_proposition_6_in_the_variables_of_its_text():
         assert run.guarantee[t] == pytest.approx(VALUE - loses / math.sqrt(t + 1), abs=1e-9)
 
 
+def test_no_rate_is_promised_of_step_sizes_that_are_not_those_of_the_theorem():
+    """One sample and two features, steps too small to move: best is 0, the theorem says 0.84."""
+    run = train_magnitudes([[1.0, -1.0]], [1], steps=10_000, rate=lambda t: 1e-12 / np.sqrt(t + 1))
+    assert run.best[-1] < 1e-6
+    assert run.guarantee.max() == -np.inf
+
+
 def test_proposition_7_in_the_variables_of_its_text():
     n, m = GAME.shape
     labels = np.array([1, -1])

@@ -284,6 +284,13 @@ def test_the_share_of_the_best_margin():
     assert share.found == pytest.approx(1, rel=1e-6)
     assert share.proved == pytest.approx(best.margin / best.upper_bound)
     assert "100.0%" in share.summary()
+    with torch.no_grad():
+        net[-1].weight.neg_()
+    wrong = share_of_best(nm.measure(net, (X, index)), best)
+    assert wrong.proved == wrong.found < 0
+    assert "at least  0" not in wrong.summary()
+    with torch.no_grad():
+        net[-1].weight.neg_()
     for wrong, words in (
         ((report, fit_two_layer_net(X, SIGNS)), "hard margin"),
         ((nm.measure(net, (X[:9], index[:9])), best), "9 samples"),

@@ -353,8 +353,11 @@ def test_bad_input():
     for wrong in ({"seeds": ()}, {"seeds": (0, 1), "width": [1, 2, 3]}):
         with pytest.raises(ValueError, match="one for each run"):
             train_both_layers(*data, **({"width": 3, "steps": 3, "progress": False} | wrong))
-    with pytest.raises(ValueError, match="snapshots must be"):
-        train_both_layers(*data, width=3, steps=3, snapshots=[4], progress=False)
+    for wrong in ({"snapshots": [4]}, {"snapshots": [1.5]}, {"paired": "no"}):
+        with pytest.raises(nm.ArgumentError, match=f"{next(iter(wrong))} must be"):
+            train_both_layers(*data, **({"width": 3, "steps": 3, "progress": False} | wrong))
+    with pytest.raises(nm.ArgumentError, match="measure must be"):
+        nm.twolayer.slackness("a net", *data, [1.0, 1.0])
     with pytest.raises(nm.DataError, match="NaN"):
         train_both_layers([[np.nan, 1.0]], [1], width=3, steps=3, progress=False)
     random = np.random.default_rng(0)

@@ -212,7 +212,7 @@ class RegularizedSolution(Solution):
     lower_bound: float  #: A number that no solution falls below, proved by `dual`
     certified: bool  #: As of `MarginSolution`, like `status` and `seconds`
     status: Status
-    #: (n,): Weights of the samples, at least 0 and at most the largest slope of the loss
+    #: (n,): Weights of the samples: the slopes of the loss, or nearly, at what is returned
     dual: np.ndarray
     seconds: float
 
@@ -226,7 +226,7 @@ class RegularizedSolution(Solution):
 class SoftSolution(RegularizedSolution):
     """The fields that all minimizers of norm + C (sum of hinge losses) share.
 
-    Weights `dual` lie between 0 and C here.
+    Weights `dual` lie between 0 and C here, times the weight of the sample.
     """
 
     hinge: float  #: The sum of hinge losses

@@ -1,5 +1,6 @@
 """How near the margin of a net is to the best one of all two-layer nets."""
 
+import math
 from dataclasses import dataclass
 
 from ..core.arguments import check_instance
@@ -16,13 +17,14 @@ class BestShare(Record):
 
     #: Over the margin of the best net that was found; above 1 for a net that is better
     found: float
-    #: Over the proved upper bound: the net reaches at least this part of the best margin
+    #: The net reaches at least this part of the best margin: over the proved upper bound, where its
+    #: margin is positive
     proved: float
 
     def _table(self) -> Table:
         rows = [
             ("of the best margin found", f"{self.found:.1%}"),
-            ("of the best margin, at least", f"{max(self.proved, 0):.1%}"),
+            ("of the best margin, at least", f"{math.floor(1000 * self.proved) / 10:.1f}%"),
         ]
         return Table("Share of the best margin", rows)
 
@@ -77,4 +79,6 @@ def share_of_best(report: MarginReport, solution: VariationNormSolution | TwoLay
             f"The report is about {len(report.q)} samples, the solution about {len(solution.dual)}."
             " Pass both the same data."
         )
-    return BestShare(report.normalized_margin / margin, report.normalized_margin / bound)
+    found = report.normalized_margin / margin
+    # A negative margin is furthest from the best one where that is as small as it may be.
+    return BestShare(found, min(found, report.normalized_margin / bound))

@@ -162,7 +162,7 @@ def interclass_bound(
     r : int
         The dimension of the view.
     constant : float
-        The paper's C_epsilon(r).
+        The paper's C_epsilon(r), taken for its C_2(r) in B as well.
     epsilon : float, default 0.5
         What the exponent lacks of (r + 3) / 2, between 0 and 1; C depends on it.
     delta : float, default 0.05
@@ -183,7 +183,7 @@ def interclass_bound(
     >>> import netmargin as nm
     >>> bound = nm.bounds.interclass_bound(10**6, distance=1.0, radius=1.0, r=2, constant=10.0)
     >>> round(bound.terms["complexity"], 4), bound.assumptions[-1]
-    (0.01, 'the constant C_epsilon(2) is 10 (chosen)')
+    (0.01, 'the constants C_epsilon(2) and C_2(2) are 10 (chosen)')
 
     Source: Chizat and Bach 2020, Theorem 8 (Theorem 21).
     """
@@ -201,5 +201,5 @@ def interclass_bound(
         "confidence": confidence_term(n, delta),
     }
     small = f"|x| <= {radius:.4g}; Delta_{r} of all is at most {distance:.4g}, and small enough"
-    chosen = f"the constant C_epsilon({r}) is {constant:g} (chosen)"
+    chosen = f"the constants C_epsilon({r}) and C_2({r}) are {constant:g} (chosen)"
     return Bound(terms, 1 - delta, (INDEPENDENT_SAMPLES, small, chosen))

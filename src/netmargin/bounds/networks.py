@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import check_count, check_number, check_optional
+from ..core.arguments import check_count, check_number
 from ..core.matrices import check_kernel, finite_rows
 from ..errors import DataError
 from .bound import SAMPLE_MOMENT, Bound, bounded_inputs, finite_array, margin_bound
@@ -54,17 +54,16 @@ def two_layer_bound(
 
     Source: Wei et al. 2018, Theorem 3.1 and its proof; with training errors, Theorem C.1.
     """
-    # In units of the l1 norm over unit-norm features: twice the margin, Rad <= 3 |X|_F / n.
+    # ||Theta|| = 1 leaves an l1 norm of 1/2 over unit-norm features: Rad <= 3 |X|_F / 2n.
     radius = check_number("radius", radius, above=0)
-    margin = check_optional(check_number, "margin", margin, above=0, at_most=radius)
-    q, X = 2 * finite_array(q, "q"), bounded_inputs(X, radius)
+    q, X = finite_array(q, "q"), bounded_inputs(X, radius)
     if len(q) != len(X):
         raise DataError(f"There are {len(q)} margins for {len(X)} samples: one is needed for each.")
     return margin_bound(
         q,
-        rademacher=3 * math.sqrt(float((X**2).sum(1).mean()) / len(X)),
-        largest=radius,
-        margin=None if margin is None else 2 * margin,
+        rademacher=1.5 * math.sqrt(float((X**2).sum(1).mean()) / len(X)),
+        largest=radius / 2,
+        margin=margin,
         delta=delta,
         assumptions=(describe_radius(radius), SAMPLE_MOMENT),
     )

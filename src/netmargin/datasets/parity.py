@@ -96,8 +96,8 @@ def parity_margin(d: int, k: int, *, bias: bool = False) -> float:
 
     Even k: C(k - 2, k / 2 - 1) / (2^k sqrt(k d)). Odd k >= 3 with bias: C(k - 1, (k - 1) / 2) /
     (2^{k + 1} sqrt(k d + 1)); without bias 0. k = 1: 1 / (4 sqrt d), with bias
-    1 / (2 sqrt(d + 1)). All behave like 0.2 / (k sqrt d): the 1 / (k sqrt d) of the paper, of the
-    l1 norm over unit-norm features, is too large by 1.1 to 2.5.
+    1 / (2 sqrt(d + 1)). From k = 2 on all behave like 0.2 / (k sqrt d): the 1 / (k sqrt d) of the
+    paper, of the l1 norm over unit-norm features, is too large by 1.4 to 2.5.
 
     Attained by one neuron and its sign flips. That nothing is better is proved for k <= 2, and
     certified by the solver for small d.

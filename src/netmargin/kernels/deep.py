@@ -13,9 +13,10 @@ from .two_layer import compute_in_blocks, next_angle, read_pair
 class NTK(Kernel):
     """The tangent kernel of infinitely wide ReLU nets with some hidden layers, at initialization.
 
-    Weights are normal of variance 2 / fan-in, and all layers are trained. It is a `kernel` of
-    scikit-learn's `KernelRidge`, `GaussianProcessRegressor`, `SVR` and `SVC`, without
-    hyperparameters to be tuned by a likelihood. For max margins with a certificate see
+    Weights are standard normal, all layers are trained, and a hidden layer of m units multiplies
+    its ReLUs by sqrt(2 / m). It is a `kernel` of scikit-learn's `KernelRidge`,
+    `GaussianProcessRegressor`, `SVR` and `SVC`, without hyperparameters to be tuned by a
+    likelihood. For max margins with a certificate see
     `netmargin.estimators.NTKClassifier`, whose two layers have scales of their own.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from ..core.arguments import check_number
 from ..core.records import Certainty, Row, Table, number, values_of
 from ..core.saved_records import Record
 from ..result import Status
@@ -128,8 +129,10 @@ class KKTCertificate(Record):
     def trade_off(self, delta: float) -> float:
         """Compute the smallest epsilon with max lambda (s - 1) <= delta, of gradients at theta~.
 
-        It is over the constraints that took part, and accurate to about 1e-8 of the norm.
+        It is over the constraints that took part, and accurate to about 1e-8 of the norm. Raises
+        ArgumentError for a delta below 0.
         """
+        delta = check_number("delta", delta, at_least=0, infinite=True)
         # A multiplier may be at most delta / (s - 1); on the margin it has no bound.
         excess = np.maximum(self._values - 1, 0.0)
         with np.errstate(divide="ignore"):

@@ -33,8 +33,9 @@ def weak_regularization(
 ) -> WeakRegularization:
     """Compute a lambda with which every approximate minimizer has a good margin.
 
-    Use it as weight decay: any training that ends within a factor 2 of the least regularized loss
-    then has at least an eighth (r = a) of the best margin.
+    Twice it is the `weight_decay` of torch.optim.SGD (r = 2), whose penalty is half as large: any
+    training that ends within a factor 2 of the least regularized loss then has at least an eighth
+    (r = a) of the best margin.
 
     L_lambda(Theta) = mean_n (logistic or cross-entropy loss) + lambda ||Theta||^r, for a net of
     homogeneity order a. Every Theta with L_lambda(Theta) <= alpha min L_lambda has a normalized

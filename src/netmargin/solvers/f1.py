@@ -233,7 +233,8 @@ def f1_soft_margin(
     -------
     SoftVariationNormSolution
         A measure of k neurons (`atoms`, float64 of shape (k, D)), its `objective`, the proved
-        `lower_bound` with dual weights of shape (n,) in [0, C], its hinge loss and its margin.
+        `lower_bound` with dual weights of shape (n,) in [0, C] (times `sample_weight`), its hinge
+        loss and its margin.
 
     Raises
     ------

@@ -1,7 +1,6 @@
 """Training both layers of wide two-layer nets by gradient ascent of the smooth margin."""
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -126,10 +125,9 @@ def train_both_layers(
     count = count_runs(width, rate, seeds)
     widths = [check_count("width", m) for m in one_per_run(width, count)]
     scale, power = check_number("scale", scale, above=0), check_count("power", power, at_most=2)
-    if paired and any(m % 2 for m in widths):
+    if check_flag("paired", paired) and any(m % 2 for m in widths):
         raise ArgumentError(f"width must be even where neurons are paired; got {widths}")
-    if any(not 0 <= operator.index(t) <= steps for t in snapshots):
-        raise ArgumentError(f"snapshots must be times between 0 and {steps}; got {list(snapshots)}")
+    kept = {check_count("snapshots", t, at_least=0, at_most=steps) for t in snapshots}
     loss = margin_loss(loss)
     data = binary_data(X, y, bias=bias)
     settings = zip(
@@ -155,9 +153,9 @@ def train_both_layers(
             )
         )
     samples = None if resample is None else check_resample(resample, data, bias)
-    times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | set(snapshots))
+    times = sorted({round(t) for t in np.linspace(0, steps, records + 1)} | kept)
     shown = check_flag("progress", progress)
-    return _train(runs, dtype, times, set(snapshots), samples, bias, shown)
+    return _train(runs, dtype, times, kept, samples, bias, shown)
 
 
 def _train(

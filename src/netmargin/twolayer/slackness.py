@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import check_seed
+from ..core.arguments import check_instance, check_seed
 from ..core.deadline import Deadline
 from ..core.matrices import as_array, binary_data
 from ..core.saved_records import Record
@@ -84,7 +84,7 @@ def slackness(
         If the data have a wrong shape or labels, are not finite, or `dual` is not n numbers >= 0
         that are not all 0.
     ArgumentError
-        If `time_limit` or `seed` is out of its range.
+        If `measure` is none, or `time_limit` or `seed` is out of its range.
 
     Examples
     --------
@@ -97,6 +97,7 @@ def slackness(
     Source: Chizat and Bach 2020, Proposition 12.
     """
     deadline, seed = Deadline(time_limit), check_seed(seed)
+    check_instance("measure", measure, ReLUMeasure, "one, such as ReLUMeasure.from_network(net)")
     data, measure = binary_data(X, y, bias=measure.bias), measure.normalized()
     p = as_array(dual, "dual")
     if p.shape != data.y.shape or not (p >= 0).all() or not 0 < p.sum() < np.inf:

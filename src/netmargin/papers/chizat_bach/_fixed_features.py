@@ -33,7 +33,7 @@ class FixedFeatureRun(Shown):
     optimum: float  # gamma as attained; the best margin so far where Ctrl-C ended its search
     proved: float  # an upper bound of gamma
     guarantee: np.ndarray  # a lower bound of `best`, with `optimum` for gamma, (steps,); -inf for
-    # losses other than the exponential one, for which no rate is proved
+    # losses and step sizes other than the default, for which no rate is proved
     status: Status
 
     @property
@@ -80,7 +80,8 @@ def train_magnitudes(
         largest / np.sqrt(t) * (8 * math.log(m) + np.log(t) + 1)
         + 4 * math.log(n) / np.sqrt(t) * sums
     )
-    guarantee = optimum - (slack if isinstance(loss, Exponential) else np.full(len(t), np.inf))
+    known = rate is None and isinstance(loss, Exponential)
+    guarantee = optimum - (slack if known else np.full(len(t), np.inf))
     return FixedFeatureRun(margins, log_sizes, weights, optimum, proved, guarantee, status)
 
 

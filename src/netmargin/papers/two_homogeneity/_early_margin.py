@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -42,7 +42,8 @@ class EarlyMargin(Shown):
     C_2: float  # the same for two different features
     drift: float  # how much min_n <p, z_n> falls until t at most, given C_1 and C_2
     kept: float  # its least value seen
-    guarantee: float | None  # of the margin over |a|^2 + |b|^2 at t; None where none is promised
+    guarantee: float | None  # of the margin over |a|^2 + |b|^2 at t; None where none is promised:
+    # where neither the drift nor all states that were seen leave half of gamma
     status: Status
 
     @property
@@ -70,8 +71,10 @@ def early_margin(
 
     The theorem holds for any probabilities `p` of the features, (m,). By default those of least
     divergence from the start are tried at several margins: the best guarantee counts, first of
-    those whose drift, which falls like 1 / m, leaves half of the margin (`applies`).
-    `spread_measure` has those of Lemma B.1. Theorem 3.1 and Lemma 3.4, corrected (docs/errata.md).
+    those whose drift, which falls like 1 / m, leaves half of the margin (`applies`). Where it does
+    not, only `states` show that features keep half, at their times; without any, nothing is
+    promised. `spread_measure` has those of Lemma B.1. Theorem 3.1 and Lemma 3.4, corrected
+    (docs/errata.md).
     """
     model, samples = read_model_and_data(net, data)
     if not isinstance(model, NormalizedNet):
@@ -101,13 +104,13 @@ def early_margin(
     gammas = (measures @ start.T).min(1)
     if gammas.max() <= 0:
         raise DataError("The features at the start do not separate the data. Take a wider net.")
-    least, constants = gammas.copy(), _inner_products(twin, x)
+    least, constants, followed = gammas.copy(), _inner_products(twin, x), False
     status = Status.FINISHED
     try:
         for state in states:
             _load_inner(twin, state)
             now, larger = (measures @ signed_features().T).min(1), _inner_products(twin, x)
-            least, constants = np.minimum(least, now), np.maximum(constants, larger)
+            least, constants, followed = np.minimum(least, now), np.maximum(constants, larger), True
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     C_1, C_2 = (float(c) for c in constants)
@@ -119,10 +122,12 @@ def early_margin(
         divergence = entropy + float(u.sum()) / size - 1
         bound_of_u, margin = promise_margin(divergence, size, n, time)
         drift = (C_1 * float(p.max()) + C_2) * (divergence * size + 2 / n) / 2 * bound_of_u
-        # The margin over |a|^2 + |b|^2 is half that over |u|_1.
-        guarantee = margin / 2 if margin is not None and kept >= gamma / 2 else None
         bounds = {"R": divergence, "C_1": C_1, "C_2": C_2, "drift": drift, "kept": kept}
-        return EarlyMargin(p, gamma, proved, **bounds, guarantee=guarantee, status=status)
+        found = EarlyMargin(p, gamma, proved, **bounds, guarantee=None, status=status)
+        if margin is None or kept < gamma / 2 or not (found.applies or followed):
+            return found
+        # The margin over |a|^2 + |b|^2 is half that over |u|_1.
+        return replace(found, guarantee=margin / 2)
 
     triples = zip(measures, gammas.tolist(), least.tolist(), strict=True)
     return max(

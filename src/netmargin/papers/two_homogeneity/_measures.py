@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from torch.nn import functional as F
 
+from ...core.matrices import binary_data
 from ...errors import DataError, ModelError
 from ...nets.data import Data, read_model_and_data, takes_data
 from ...solvers import f1_max_margin
@@ -34,9 +35,9 @@ def spread_measure(net: NormalizedNet, data: Data) -> np.ndarray:
     """The p of Lemma B.1 for a start: good random features, none with much weight.
 
     The weight of each neuron of the best net, of any width, is spread evenly over those features of
-    the same sign whose directions are within gamma / 4 of its own, gamma the largest l1 margin; so
-    margins are at least gamma / 2. `early_margin` takes these probabilities, (m,), as its `p`. "The
-    ubiquity of 2-homogeneity" 2024, Lemma B.1.
+    the same sign whose directions are within gamma / 4 of its own, gamma the largest l1 margin of
+    inputs divided by the longest; so margins are at least half of the largest. `early_margin` takes
+    these probabilities, (m,), as its `p`. "The ubiquity of 2-homogeneity" 2024, Lemma B.1.
     """
     model, samples = read_model_and_data(net, data)
     if not (isinstance(model, NormalizedNet) and isinstance(model.inner, NormalizedReLU)):
@@ -45,7 +46,8 @@ def spread_measure(net: NormalizedNet, data: Data) -> np.ndarray:
         )
     beta = np.sign(model.balanced_product().cpu().numpy())
     v = F.normalize(model.inner.v.detach().double(), dim=1).cpu().numpy()
-    best = f1_max_margin(samples.X.cpu(), samples.y.cpu(), bias=False)
+    known = binary_data(samples.X.cpu(), samples.y.cpu(), bias=False)
+    best = f1_max_margin(known.scaled, known.y, bias=False)
     p, missed = spread_atoms(best, v, beta)
     if missed:
         ours, printed = subsampling_widths(
