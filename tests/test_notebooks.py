@@ -112,10 +112,10 @@ def test_notebooks_show_the_numbers_of_records_with_their_labels():
         assert cells.tags <= {"table", "caption", "tr", "th", "td", "span", "div"}
 
 
-def test_records_without_a_table_are_shown_in_their_line():
-    bracket = nm.solvers.linear_max_margin([[1.0], [-1.0]], [1, -1]).bracket
-    assert bracket.summary() == repr(bracket)
-    assert "lower=1" in bracket._repr_html_()
+def test_records_without_a_table_of_their_own_show_their_fields():
+    net = nm.solvers.ReLUMeasure(atoms=np.ones((2, 3)), weights=np.ones(2), bias=False)
+    assert net.summary().splitlines()[:3] == ["ReLUMeasure", "  atoms    2 x 3", "  weights  2"]
+    assert "2 x 3</td>" in net._repr_html_()
     assert nm.History()._repr_html_()  # without rows
 
 

@@ -181,6 +181,13 @@ def test_every_record_prints_in_a_line():
         assert kind.__name__ in shown
         assert "array(" not in shown, name
         assert "tensor(" not in shown, name
+        # Tables of their own are tested on answers, in test_printed_answers.py.
+        if getattr(kind, "_table", None) is Shown._table and "__str__" not in vars(kind):
+            text = str(filled(kind))
+            assert text != shown, name
+            assert len(text.splitlines()) <= 20, name
+            assert "array(" not in text, name
+            assert "tensor(" not in text, name
 
 
 def test_records_of_samples_are_alike():

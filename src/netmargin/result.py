@@ -81,6 +81,11 @@ class Bracket(Record):
             return self.upper / size - self.lower / size
         return difference / size
 
+    def _table(self) -> Table:
+        """Both ends, rounded outwards."""
+        ends = f"{number(self.lower, ROUND_FLOOR)} to {number(self.upper, ROUND_CEILING)}"
+        return Table(f"{ends}, a relative gap of {number(self.gap)}", ())
+
 
 def judge_bracket(
     bracket: Bracket, tol: float, *, ended: Status = Status.STALLED, zero: float | None = None

@@ -5,6 +5,7 @@ The distance says how far apart two classes are in the best r-dimensional view.
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..core.arguments import check_count, check_number, check_seed
 from ..core.deadline import Deadline
 from ..core.matrices import binary_data
 from ..core.memory import require_memory
+from ..core.records import Certainty, Row, Table, number
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..nets.model import with_gradients
@@ -38,6 +40,17 @@ class InterclassDistance(Record):
     def bracket(self) -> Bracket:
         """The interval [distance, upper_bound] in which Delta_r lies."""
         return Bracket(self.distance, self.upper_bound)
+
+    def _table(self) -> Table:
+        """How far apart the classes are, and at most in any view."""
+        d, r = self.basis.shape
+        rows: list[Row] = [
+            ("in the view found", (number(self.distance), Certainty.MEASURED)),
+            ("in any view, at most", (number(self.upper_bound, ROUND_CEILING), Certainty.PROVED)),
+            ("views", f"{r} of {d} dimensions"),
+            ("status", str(self.status)),
+        ]
+        return Table("Distance of two classes, in the units of X", rows)
 
 
 @with_gradients

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from typing import Any
 
 import numpy as np
 
 from ..core.arguments import check_count, check_flag, check_seed
+from ..core.records import Certainty, Table, number
 from ..core.saved_records import Record
 from ..kernels import arc_cosine
 from ..solvers.neurons.activations import read_activation
@@ -29,6 +31,14 @@ class Rademacher(Record):
     bound: float  #: What the lemma says the complexity is at most
     #: Whether each supremum is exact; else they are the best of a search, and may be too low
     exact: bool
+
+    def _table(self) -> Table:
+        """The bound, and the estimate with its error."""
+        low = "" if self.exact else "; it may be too low, as suprema are the best of a search"
+        estimate = (f"{number(self.estimate)} ± {number(self.error)}{low}", Certainty.ESTIMATED)
+        bound = (number(self.bound, ROUND_CEILING), Certainty.PROVED)
+        rows = [("at most", bound), ("mean over draws of signs", estimate)]
+        return Table("Empirical Rademacher complexity", rows)
 
 
 def variation_ball(

@@ -107,22 +107,30 @@ class Shown:
         return self._table().html()
 
     def _table(self) -> Table:
-        """What `print` and notebooks show: the line of `repr` where there is no more to say."""
-        return Table(repr(self), ())
+        """What `print` and notebooks show: what `repr` does, where there is no more to say."""
+        rows = []
+        for name, text in _list_shown(self, self._shown):
+            value = getattr(self, name)
+            whole = value or "–" if value is None or isinstance(value, str) else text.lstrip("=: ")
+            rows.append((name.replace("_", " "), str(whole)))
+        return Table(type(self).__name__, rows)
 
 
 def short_repr(record: Any, *names: str) -> str:
     """A line of the attributes that are named, or of all fields that a line can show."""
-    shown = names or [
-        field.name for field in dataclasses.fields(record) if not field.name.startswith("_")
-    ]
     line = f"<{type(record).__name__}"
-    for name in shown:
-        text = _describe(getattr(record, name))
+    for name, text in _list_shown(record, names):
         # A long field is passed over, and a shorter one after it may still fit.
-        if text is not None and len(line) + len(name) + len(text) < _LONGEST:
+        if len(line) + len(name) + len(text) < _LONGEST:
             line += f" {name}{text}"
     return line + ">"
+
+
+def _list_shown(record: Any, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The named attributes, or all fields, with their texts; what no line can show is left out."""
+    fields = [f.name for f in dataclasses.fields(record) if not f.name.startswith("_")]
+    texts = ((name, _describe(getattr(record, name))) for name in names or fields)
+    return [(name, text) for name, text in texts if text is not None]
 
 
 def _describe(value: Any) -> str | None:

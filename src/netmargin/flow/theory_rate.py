@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
 
 from ..core.arguments import check_count
+from ..core.records import Table, number
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..nets.arrays import as_inputs
@@ -35,6 +37,12 @@ class SmoothnessBounds(Record):
     value: float  #: B_0, of the margins q_n
     gradient: float  #: B_1, of the Euclidean norms |grad q_n|
     hessian: float  #: B_2, of the spectral norms of the Hessians of q_n
+
+    def _table(self) -> Table:
+        """The three bounds."""
+        names = ("margins", "norms of their gradients", "spectral norms of their Hessians")
+        bounds = (number(b, ROUND_CEILING) for b in (self.value, self.gradient, self.hessian))
+        return Table("On the unit sphere, proved to be at most", [*zip(names, bounds, strict=True)])
 
     @classmethod
     def of_layers(cls, X: Any, power: int, layers: int = 2) -> "SmoothnessBounds":

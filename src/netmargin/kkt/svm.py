@@ -1,6 +1,7 @@
 """The tangent-kernel view of KKT points: a support vector machine on the net's own gradients."""
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from ..core.arguments import check_choice, check_count, check_seed
 from ..core.progress import Progress
+from ..core.records import Certainty, Row, Table, number
 from ..core.saved_records import Record
 from ..losses import CrossEntropy
 from ..nets.data import Choice, Data, takes_data
@@ -35,6 +37,18 @@ class TangentSVM(Record):
     constraints: Tensor  #: (K, 2): Their samples and classes; class -1 for a net with one output
     gap: float  #: Relative gap of the proved bracket of the margin
     status: Status  #: How `solvers.kernel_max_margin` ended
+
+    def _table(self) -> Table:
+        """How near theta is to a KKT point, and the machine that says so."""
+        rows: list[Row] = [
+            ("cosine of v and theta", (f"{self.cosine:.9f}", Certainty.MEASURED)),
+            "1: theta is a KKT point of the largest margin. Else certify says how far from one.",
+            ("margin, 1 / ||v||", (number(self.margin), Certainty.MEASURED)),
+            ("its relative gap, at most", (number(self.gap, ROUND_CEILING), Certainty.PROVED)),
+            ("support", f"{np.count_nonzero(self.dual):,} of {len(self.dual):,} constraints"),
+            ("status", str(self.status)),
+        ]
+        return Table("Support vector machine on the gradients of a net", rows)
 
 
 @takes_data

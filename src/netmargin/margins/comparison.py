@@ -53,6 +53,25 @@ class Difference(Record):
         names = values_of(self, "data", "number", "first", "second")
         return names | ends | values_of(self, "real", "note")
 
+    def _table(self) -> Table:
+        return Table(self._tell(), ())
+
+    def _tell(self, *, turned: bool = False) -> str:
+        """The difference in words; `turned`, the second net minus the first."""
+        value, interval, names = self.value, self.interval, [self.first, self.second]
+        what = f"{'training ' * (self.data == 'training')}{self.number}"
+        if value is None or interval is None:
+            return f"{what}: {' and '.join(names)}: {self.note or 'no difference'}"
+        if turned:
+            names, value, interval = names[::-1], -value, (-interval[1], -interval[0])
+        verdict = "more than chance" if self.more_than_chance else "not more than chance"
+        verdict = "real" if self.real else verdict
+        note = f" ({self.note})" if self.note else ""
+        return (
+            f"{what}: {' minus '.join(names)} {value:+.4g}, 95% {interval[0]:+.4g} to"
+            f" {interval[1]:+.4g}: {verdict}{note}"
+        )
+
 
 @dataclass(frozen=True)
 class Comparison(Record):
@@ -65,8 +84,6 @@ class Comparison(Record):
     training: tuple[MarginReport, ...]
     #: For each pair of nets and each number that may compare them
     differences: tuple[Difference, ...]
-
-    _shown = ("names", "reports", "training", "differences")
 
     @property
     def kind(self) -> str:
@@ -203,11 +220,10 @@ class Comparison(Record):
                     errors = zip(self.reports, ends, strict=True)
                     cells = [f"{r.error:.2%} ({' to '.join(own)})" for r, own in errors]
                 rows.append(((key[1], certainty), *cells))
-        notes = [
-            f"{'training ' * (d.data == 'training')}{self._tell_difference(d)}"
-            for d in self.differences
-            if d.number != ERROR
-        ]
+        # The net with fewer errors first, as in the verdict.
+        error = {name: r.error for name, r in zip(self.names, self.reports, strict=True)}
+        others = [d for d in self.differences if d.number != ERROR]
+        notes = [d._tell(turned=error[d.first] > error[d.second]) for d in others]
         said = "z is the mean margin over its standard deviation: larger is better."
         pairs = zip(self.names, self.training, self.reports, strict=False)
         swapped = ((name, doubt_split(old.q <= 0, new.q <= 0)) for name, old, new in pairs)
@@ -232,24 +248,6 @@ class Comparison(Record):
         title = f"{len(self.names)} nets on {len(self.reports[0].labels):,} {what}."
         title = " ".join([title, *self.verdict])
         return Table(title, rows, ("", *self.names), notes, self.warning)
-
-    def _tell_difference(self, difference: Difference) -> str:
-        """A difference in words, the net with fewer errors first, as in the verdict."""
-        value, interval = difference.value, difference.interval
-        errors = dict(zip(self.names, (report.error for report in self.reports), strict=True))
-        names = [difference.first, difference.second]
-        if value is None or interval is None:
-            why = difference.note or "no difference"
-            return f"{difference.number}: {' and '.join(names)}: {why}"
-        if errors[names[0]] > errors[names[1]]:
-            names, value, interval = names[::-1], -value, (-interval[1], -interval[0])
-        verdict = "more than chance" if difference.more_than_chance else "not more than chance"
-        verdict = "real" if difference.real else verdict
-        note = f" ({difference.note})" if difference.note else ""
-        return (
-            f"{difference.number}: {' minus '.join(names)} {value:+.4g}, 95% {interval[0]:+.4g} to"
-            f" {interval[1]:+.4g}: {verdict}{note}"
-        )
 
     def _row(self, index: int) -> dict[tuple[str, str], float | None]:
         """The numbers of one net, by data and name."""

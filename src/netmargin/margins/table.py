@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..core.arguments import suggest_word
-from ..core.records import json_ready
+from ..core.records import Shown, Table, json_ready, number
 from ..core.saved_records import Record
 from ..errors import ArgumentError
 from .quantiles import LEVEL_NAMES, LEVELS, class_table, quantiles
@@ -63,7 +63,7 @@ class Margin(Record):
         return class_table(self.per_sample, self.labels, self.class_names)
 
 
-class MarginTable(Mapping[str, Margin]):
+class MarginTable(Shown, Mapping[str, Margin]):
     """The normalizations of one report by name, in a fixed order.
 
     A row is computed when it is asked for: that of "bartlett" takes long in wide nets.
@@ -103,6 +103,12 @@ class MarginTable(Mapping[str, Margin]):
             f"{name}={row.value:.4g}" for name, row in self.items() if row.value is not None
         ]
         return f"<{type(self).__name__} {' '.join(applying)}>"
+
+    def _table(self) -> Table:
+        """What is divided by what, and the smallest quotient."""
+        said = {name: row.formula if row.applies else row.note for name, row in self.items()}
+        rows = [(name, number(row.value), said[name]) for name, row in self.items()]
+        return Table("Normalized margins, the smallest; of input margins the 25% quantile", rows)
 
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per normalization."""

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from scipy.optimize import brentq
 
 from ..core.arguments import check_count, check_number
 from ..core.logspace import scaled_ratio
+from ..core.records import Certainty, Row, Table, number
 from ..core.saved_records import Record
 from ..errors import ArgumentError
 
@@ -20,6 +22,18 @@ class WeakRegularization(Record):
     exponent: float  #: The exponent c, the smallest that the proof allows
     #: The normalized margin gamma / (2 (2 alpha)^{a/r}) that every alpha-approximate minimizer has
     guarantee: float
+
+    def _table(self) -> Table:
+        """The penalty to add to the mean loss, and the margin that it guarantees."""
+        guarantee = (number(self.guarantee, ROUND_FLOOR), Certainty.PROVED)
+        rows: list[Row] = [
+            ("lambda", number(self.regularization, ROUND_FLOOR)),
+            ("its natural log", number(self.log_regularization, ROUND_FLOOR)),
+            ("normalized margin, at least", guarantee),
+            "Of every net whose loss with the penalty is at most alpha times the least.",
+            ("exponent c", number(self.exponent, ROUND_CEILING)),
+        ]
+        return Table("A good margin by the penalty lambda ||theta||^r", rows)
 
 
 def weak_regularization(

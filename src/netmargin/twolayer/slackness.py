@@ -1,6 +1,7 @@
 """The distance of a measure and weights of the samples from the optimality of the F_1 margin."""
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from ..core.arguments import check_instance, check_seed
 from ..core.deadline import Deadline
 from ..core.matrices import as_array, binary_data
+from ..core.records import Certainty, Row, Table, number
 from ..core.saved_records import Record
 from ..errors import DataError
 from ..result import Status
@@ -39,6 +41,17 @@ class Slackness(Record):
     def residual(self) -> float:
         """The sum of both gaps, max J' - min q: what the margin of nu lacks at most."""
         return self.neurons + self.samples
+
+    def _table(self) -> Table:
+        """What the margin of the measure lacks, and which of the two is not optimal."""
+        sure = Certainty.PROVED if self.proved else Certainty.ESTIMATED
+        rows: list[Row] = [
+            ("the margin lacks at most", (number(self.residual, ROUND_CEILING), sure)),
+            ("of this by the neurons", (number(self.neurons, ROUND_CEILING), sure)),
+            ("and by the weights of the samples", (number(self.samples), Certainty.MEASURED)),
+            ("status", str(self.status)),
+        ]
+        return Table("Distance of a measure from the largest margin: 0 is optimal", rows)
 
 
 def slackness(

@@ -16,6 +16,8 @@ _LARGEST_LOG_MASS = 600.0
 """Neurons are given back while their mass is below e^600, about 1e260: float64 ends at e^709, and
 whoever uses them multiplies them by inputs and sums them up.
 """
+_SHOWN = 20
+"""Runs that are printed, a screen."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ class TwoLayerRuns(Record):
         rows = [(str(run), *map(number, found)) for run, found in enumerate(numbers)]
         measured = [(head, Certainty.MEASURED) for head in ("margin at the end", "best")]
         title = f"Training of both layers, {self.times[-1]:,} steps"
-        return Table(title, rows, ["run", *measured, "log mass"], [str(self.status)])
+        more = [f"and {len(rows) - _SHOWN:,} more runs: see margins"] * (len(rows) > _SHOWN)
+        notes = [*more, str(self.status)]
+        return Table(title, rows[:_SHOWN], ["run", *measured, "log mass"], notes)
 
 
 def take_snapshot(runs: list[Run], time: int, bias: bool) -> Snapshot:

@@ -66,6 +66,8 @@ class Figure(Shown):
     id: str = ""  # such as "lyu-li/fig1"; `figure` sets it, and the title
     title: str = ""
 
+    _shown = ("id", "title", "finding", "differs")
+
 
 def figure(id: str) -> Figure:
     """Look up a figure or table of the papers by its id. Raises ArgumentError if there is none."""

@@ -52,6 +52,8 @@ class Reproduction(Shown):
         took = f"{len(self.rows)} runs, {self.minutes:.1f} minutes of computing"
         return "\n".join([*lines, f"{took}; written: {self.folder}/"])
 
+    __str__ = summary
+
 
 @alone()
 def reproduce(

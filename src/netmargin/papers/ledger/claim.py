@@ -5,7 +5,7 @@ What `@claim` or `@....printed` decorates needs no docstring: the decorator says
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 
 from ...core.arguments import check_seed
 from ...core.interrupts import whole_or_interrupted
-from ...core.records import Shown, json_ready, values_of
+from ...core.records import Shown, Table, json_ready, values_of
 from ..contents import import_claims
 from .slack import Slack, measure_slack
 from .trial import Finding, Trial
@@ -37,6 +37,13 @@ class Entry(Shown):
     #: For each promise, by which factor it could be stronger on these instances; empty where the
     #: claim promises no number, where it failed and for other constants
     slack: tuple[Slack, ...] = ()
+
+    _shown = ("instances", "worst", "slack", "setting", "measured", "counterexample", "command")
+
+    def _table(self) -> Table:
+        """Whether the claim holds, and what was found."""
+        title = f"{self.claim.id} {'holds' if self.holds else 'FAILS'}"
+        return replace(super()._table(), title=title)
 
     @property
     def holds(self) -> bool:

@@ -69,6 +69,8 @@ class Ledger(Shown):
         notes = [line for e in self.entries for line in (*failure(e), *loose(e))]
         return "\n".join([HEADER, *map(row, self.entries), *notes, "", self.conclusion()])
 
+    __str__ = summary
+
     def to_dict(self) -> dict[str, Any]:
         """All values as a dictionary of JSON values."""
         entries = [
