@@ -65,6 +65,7 @@ def own(tmp_path, monkeypatch):
     np.savez(tmp_path / "keys.npz", images=X, labels=words)
     np.savez(tmp_path / "objects.npz", X=X, y=words.astype(object))
     (tmp_path / "answers.csv").write_text("number,answer\n1,2\n")
+    (tmp_path / "semicolons.csv").write_text("number;label\n1;2\n")
     torch.save(make_own_model(tmp_path).state_dict(), tmp_path / "net.pt")
     return tmp_path
 
@@ -313,6 +314,7 @@ FAILURES = {  # exit code 1: the work failed
     "analyse --factory leaves:f --shape 2": "leaves.py, line 2: SystemExit: 3",
     f"train {FACTORY_ALONE} --data mynets.py": "Cannot read arrays.*only .npz and .csv files",
     "labels --data answers.csv": r"no column is called labels or .* are number, answer\. .* where y",
+    "labels --data semicolons.csv": "one column: those of a table are separated by commas",
     "labels --data keys.npz": r"Cannot read arrays.*it holds images, labels\. numpy.savez",
     "labels --data objects.npz": r"Cannot read arrays.*asarray\(y, str\)",
     f"measure net.pt {FACTORY_ALONE} --data words.npz --class-names low,middle": "none of the cl",

@@ -192,6 +192,14 @@ def test_sparse_inputs_are_refused_with_what_to_do():
             make().fit(sparse.csr_array(X), y)
 
 
+def test_features_whose_squares_are_beyond_float64_are_refused_with_what_to_do():
+    X, y = make_moons(20, random_state=0)
+    regressor = VariationNormRegressor()
+    for one in (VariationNormClassifier(), NTKClassifier(), NTKClassifier(C=None), regressor):
+        with pytest.raises(nm.DataError, match=r"as 2e\+200 are beyond float64\. Divide X by 2e"):
+            one.fit(X * 1e200, y)
+
+
 def test_many_samples_are_kept_in_float32_and_judged_in_float64(monkeypatch):
     X, y = make_moons(120, noise=0.3, random_state=0)
     exact = NTKClassifier().fit(X, y)

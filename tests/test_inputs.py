@@ -118,6 +118,11 @@ BATCHES = (
     [(PACKED[rows], TOKEN_LABELS[rows]) for rows in (slice(0, 6), slice(6, None))],
 )
 KINDS = {  # name: what is given, and its plain form
+    "arrays in another order of bytes": (
+        IMAGE_NET,
+        tuple(tensor.numpy().astype(f">{tensor.numpy().dtype.str[1:]}") for tensor in IMAGE[1]),
+        IMAGE,
+    ),
     "a dict of outputs": (
         like(IMAGE_NET, Plain, lambda s: {"loss": s.sum(), "logits": s, "hidden": s + 1}),
         IMAGE[1],

@@ -97,6 +97,13 @@ def test_a_fit_that_float64_ends_warns(alpha):
         VariationNormRegressor(alpha=alpha, tol=1e-16).fit(X, Y)
 
 
+@pytest.mark.parametrize("unit", [2.0**900, 2.0**-900])
+def test_units_of_the_targets_change_nothing_where_their_squares_are_beyond_float64(unit):
+    plain, moved = (VariationNormRegressor().fit(X, Y * size) for size in (1, unit))
+    assert (moved.predict(X) == plain.predict(X) * unit).all()
+    assert moved.scale_ == plain.scale_ * unit
+
+
 def test_a_fit_that_runs_out_of_time_warns():
     with pytest.warns(ConvergenceWarning, match="raise time_limit"):
         VariationNormRegressor(time_limit=0).fit(X, Y)

@@ -259,6 +259,7 @@ def test_ctrl_c_returns_the_best_so_far(monkeypatch):
         ({"activation": 3}, ArgumentError, "a function of float64 tensors"),
         ({"start": X}, ArgumentError, "start must be"),
         ({"X": np.full((40, 3), 1e200)}, DataError, "beyond float64"),
+        ({"X": np.full((40, 3), 1e200), "activation": "relu"}, DataError, "beyond float64"),
         ({"sample_weight": np.zeros(40)}, DataError, "zero"),
         ({"y": VALUES[:3], "loss": "squared"}, DataError, "40 finite values"),
     ],

@@ -236,6 +236,8 @@ def _read_table(path: str) -> Any:
     if table.columns[0] == "Unnamed: 0":  # the index, as to_csv writes it
         table = table.set_index(table.columns[0])
     if (label := find_label(table.columns)) is None:
+        if len(table.columns) == 1:
+            raise DataError("it has one column: those of a table are separated by commas")
         shown = ", ".join(map(str, table.columns[-6:]))
         raise DataError(f"no column is called {' or '.join(LABELS)}; the last ones are {shown}")
     X = table.drop(columns=label)

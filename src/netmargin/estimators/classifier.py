@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.arguments import check_flag, check_number, check_optional
 from ..core.caller import warn_caller
 from ..core.deadline import Deadline
-from ..core.matrices import check_sample_weight
+from ..core.matrices import SolverData, check_sample_weight
 from ..errors import ArgumentError, DataError, Interrupted
 from ..result import Status
 from ..solvers.contradictions import contradicting_pairs
@@ -41,6 +41,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):
                 " pass a number C, for instance C=1.0."
             )
         X, y = validate_data(self, X, y, dtype=np.float64)
+        SolverData(X, y).require_squares()
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, len(y))
         if self.class_weight is not None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.arguments import check_flag, check_number
 from ..core.caller import warn_caller
 from ..core.deadline import Deadline
-from ..core.matrices import check_sample_weight
+from ..core.matrices import SolverData, check_sample_weight, split_lengths
 from ..errors import DataError, Interrupted
 from ..result import Status
 from ..solvers import fit_two_layer_net, min_norm_interpolation
@@ -29,8 +29,8 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     alpha : float, default 0.01
-        Price of the norm, >= 0, as in `sklearn.linear_model.Lasso` for a target of mean square 1,
-        so that units of targets do not matter.
+        Price of the norm, >= 0, as in `sklearn.linear_model.Lasso` for a target of mean square 1:
+        units of targets do not matter, those of features do, so scale them to unit variance.
     fit_intercept : bool, default True
         Whether the mean of y is taken off first, at no price.
     tol : float, default 1e-2
@@ -100,13 +100,15 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
         alpha = check_number("alpha", self.alpha, at_least=0)
         center = check_flag("fit_intercept", self.fit_intercept)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        SolverData(X, y).require_squares()
         y = np.asarray(y, dtype=np.float64)
         weights = check_sample_weight(sample_weight, len(y))
         values = y.reshape(len(y), -1)[weights > 0]
         X, weights = X[weights > 0], weights[weights > 0]
         self.intercept_ = np.average(values, axis=0, weights=weights) * center
         values = values - self.intercept_
-        spreads = np.sqrt(np.average(values**2, axis=0, weights=weights))
+        roots = np.sqrt(weights / weights.sum())
+        spreads = split_lengths((roots[:, None] * values).T)[0]  # in float64 where squares are not
         self.scale_ = np.where(spreads > 0, spreads, 1.0)
         before = self.__dict__.pop("solutions_", None)
         net = self._solve(
@@ -121,7 +123,7 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
             )
         reached = f"a relative gap of {self._read_gap(net):.2g}, above tol={self.tol:g}"
         for status, remedy in (
-            (Status.STALLED, f"Float64 ended the search at {reached}: raise tol."),
+            (Status.STALLED, f"Float64 ended the search at {reached}: raise tol, or scale X."),
             (Status.TIME_LIMIT, "The time limit ended the search: raise time_limit."),
             (Status.NOT_REACHED, "No net through all points was found: pass an alpha above 0."),
         ):

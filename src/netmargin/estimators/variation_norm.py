@@ -94,9 +94,9 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     Parameters
     ----------
     C : float or None, default 10.0
-        Cost of the losses, > 0, in units of (sum_n |x~_n|^2)^(-1/2) over the samples x~ = (x, 1):
-        so neither the size of the features nor the number of samples changes which C is good. None
-        for a hard margin.
+        Cost of the losses, > 0, in units of (sum_n |x~_n|^2)^(-1/2) over the samples x~ = (x, 1),
+        or x without a bias: so neither the size of the features nor the number of samples changes
+        which C is good. None for a hard margin.
     loss : {"squared_hinge", "hinge", "logistic"}
         What C is the cost of, as in `solvers.fit_two_layer_net`.
     bias, class_weight : optional

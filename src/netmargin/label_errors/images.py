@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..core.matrices import floor_to_powers
 from ..nets.images import as_images
 
 _PIXELS = 32 * 32
@@ -21,15 +22,18 @@ _AT_ONCE = 64
 
 
 def shrink_images(X: Tensor) -> Tensor:
-    """Samples with images of at most 1,024 pixels; vectors and smaller images as they are."""
+    """Samples of a size near 1, so that their squares are in float32; images of at most 1,024
+    pixels.
+    """
     flat = X.ndim == 2 or as_images(X[:1] if X.ndim == 4 else X) is None
-    return X if flat else _shrink(X)
+    unit = float(floor_to_powers(max(X.max().item(), -X.min().item())))  # rounds nothing
+    return X / unit if flat else _shrink(X, unit)
 
 
 def open_images(X: Tensor) -> Tensor | None:
     """Shrunk samples, or vectors of square length, as small images, as of `as_images`."""
     images = as_images(X)
-    return _shrink(images) if images is not None and X.ndim == 2 else images
+    return _shrink(images, 1.0) if images is not None and X.ndim == 2 else images
 
 
 def take(X: Tensor, index: np.ndarray) -> Tensor:
@@ -50,12 +54,12 @@ def scale_samples(change: Callable[[np.ndarray], np.ndarray], X: Tensor) -> np.n
     return change((rows / (np.abs(rows).max() or 1.0)).astype(np.float32))
 
 
-def _shrink(images: Tensor) -> Tensor:
-    """Images, (..., height, width), of at most about 1,024 pixels."""
+def _shrink(images: Tensor, unit: float) -> Tensor:
+    """Images, (..., height, width), over `unit`, of at most about 1,024 pixels."""
     sides = images.shape[-2:]
     scale = math.sqrt(_PIXELS / math.prod(sides))
     if scale >= 1:
-        return images
+        return images / unit
     height, width = (max(round(scale * side), min(side, LEAST_SIDE)) for side in sides)
-    parts = (part.float() for part in images.detach().cpu().split(_AT_ONCE))
+    parts = ((part / unit).float() for part in images.detach().cpu().split(_AT_ONCE))
     return torch.cat([F.adaptive_avg_pool2d(part, (height, width)) for part in parts])

@@ -54,7 +54,6 @@ def _outline_samples(X: Tensor) -> list[np.ndarray]:
         return [scale_samples(change, X) for change in (scale_rows, standardize)]
     # Of images the even and odd parts of rows of pixels, the latter without sign, are the same when
     # they are mirrored; and the roots of the amplitudes of their waves when they are moved.
-    images = images / (images.abs().max() or 1.0)
     grey = images if images.ndim == 3 else images.mean(3)
     waves = torch.fft.rfft2(grey - grey.mean((1, 2), keepdim=True)).abs().sqrt()
     # A wave of a mirror image rises to the other side.

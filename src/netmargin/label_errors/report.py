@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core.arguments import check_path
+from ..core.arguments import check_count, check_optional, check_path
 from ..core.files import write_atomically
 from ..core.records import Certainty, Table, number, values_of
 from ..core.saved_records import Record
@@ -118,8 +118,8 @@ class LabelErrors(Record):
         """
         import pandas
 
-        order = self.order
-        shares = self.wrong[order].cumsum(0) / torch.arange(1, self.n + 1, device="cpu")
+        order = self.order[: check_optional(check_count, "top", top, at_least=0)]
+        shares = self.wrong[order].cumsum(0) / torch.arange(1, len(order) + 1, device="cpu")
         columns = {
             "sample": order.numpy(),
             "given": self._name(self.given[order]),
@@ -128,7 +128,7 @@ class LabelErrors(Record):
             "wrong_if_apart": shares.numpy(),
         }
         rows = self.index and pandas.Index([self.index[n] for n in order], name="row")
-        return pandas.DataFrame(columns, rows).iloc[:top]
+        return pandas.DataFrame(columns, rows)
 
     def _name(self, labels: Tensor) -> Any:
         """Labels as tables show them: names where there are some."""

@@ -23,7 +23,7 @@ def list_representations(
     X: Tensor, small: Tensor, model: nn.Module | None, seed: int
 ) -> dict[str, Representation]:
     """Representations of X, or of `small` images of it, by what they are called in reports."""
-    size = "" if small is X else f", shrunk to {small.shape[-2]} x {small.shape[-1]}"
+    size = "" if small.shape == X.shape else f", shrunk to {small.shape[-2]} x {small.shape[-1]}"
     found: dict[str, Representation] = {
         f"the inputs{size}, each scaled to norm 1": (partial(scale_samples, scale_rows), small),
         f"the inputs{size}, each column standardized": (partial(scale_samples, standardize), small),

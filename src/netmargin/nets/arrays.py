@@ -68,6 +68,7 @@ def _shapes_of(values: Any) -> set[tuple[int, ...]]:
 def _as_numpy(values: Any, name: str) -> Any:
     """An array of numbers. Raises TypeError or ValueError, DataError for columns of text."""
     array = np.ascontiguousarray(values)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)  # torch reads no other order
     if not hasattr(values, "to_numpy"):
         array = require_numbers(array, name)
     if array.dtype != object:

@@ -71,7 +71,7 @@ class FitProblem:
         with np.errstate(over="ignore", under="ignore"):
             unit = float(np.float64(length) ** activation.power)
             costs = costs * (size * unit)
-        within = np.isfinite(costs) if kind not in CONSTRAINTS else costs > 0
+            within = np.isfinite(costs**2) if kind not in CONSTRAINTS else costs > 0
         if not (0 < unit < np.inf and (costs > 0).all() and within.all()):
             raise DataError(
                 f"C times inputs of length {length:.0e} is beyond float64. Multiply X, y or C by a"
