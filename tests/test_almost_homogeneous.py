@@ -281,6 +281,11 @@ def test_an_operation_without_a_rule_is_observed_where_it_tells_something():
     assert not analyse(silent, X).whole  # the second is 0 here, and has order 3
     two_outputs = named(lambda m, h, e: h.kthvalue(2, keepdim=True)[0] * h, 0.0)
     assert analyse(two_outputs, X).groups == {"first": 2, "head": 1}
+    # What torch keeps beside a determinant, the factors of the matrix, follows no power.
+    determinant = named(lambda m, h, e: torch.linalg.det(h[:, :4].view(-1, 2, 2))[:, None] * h, 0.0)
+    assert analyse(determinant, X).groups == {"first": 3, "head": 1}
+    factors = named(lambda m, h, e: torch.linalg.lu_factor(h.view(-1, 2, 2, 2))[0].flatten(1), 0.0)
+    assert analyse(factors, X).groups == {"head": 1}
     level = named(lambda m, h, e: saturating(h, 1e5), 0.0)
     assert analyse(level, X).groups == {"head": 1}
     bent = analyse(named(lambda m, h, e: almost_linear(h), 0.0), X)

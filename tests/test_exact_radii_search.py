@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -230,6 +231,14 @@ def test_ctrl_c_returns_the_batches_that_are_done(monkeypatch):
     assert (report.lower[2:] == 0).all()
     assert np.isinf(report.upper[2:]).all()
     assert len(report.flips) == 2
+    # Its medians are of what was examined: those of one batch by themselves.
+    of_two = radii(net, X[:2], label(net, X[:2]), batch_size=2).summary()
+    for row in ("the answer stays up to", "a flip is found at"):
+        assert re.search(f"{row}.*", report.summary())[0] == re.search(f"{row}.*", of_two)[0]
+    calls[:] = [None, None]
+    none = radii(net, X, label(net, X), batch_size=2)
+    assert none.examined == 0
+    assert "median" not in none.summary()
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,9 @@ def test_every_function_counts_a_tied_weight_once(call, kind):
 def test_several_labels_are_refused_with_an_argument_that_works():
     with pytest.raises(nm.DataError, match=r"y.argmax\(1\)"):
         nm.measure(IMAGE_NET, (IMAGES, nn.functional.one_hot(IMAGE_LABELS)))
+    for dtype in (torch.float64, torch.bfloat16):  # of a mixture, or smoothed
+        with pytest.raises(nm.DataError, match=r"y.argmax\(1\)"):
+            nm.measure(IMAGE_NET, (IMAGES, torch.rand(N, 3).softmax(1).to(dtype)))
     for shape, net in (((N, 3), IMAGE_NET), ((N, 2, 4), _Pixels())):
         y = torch.randint(2, shape)
         y[0] = 1  # no sample-wise single one

@@ -600,7 +600,7 @@ def test_about_explains_what_is_on_the_page_and_nothing_else():
     net, (certificate, radii, history) = digits_net()[0], digits_records()
     everything = dict(full_page().about)
     assert {"Normalized margin", "Share, support vector"} <= set(everything)
-    assert everything["Intervals"].endswith("of differences by the jackknife.")
+    assert everything["Intervals"].endswith("whichever is wider.")
     terms = dict(make_page(facts_of(net, data, heldout, records=[radii])).about)
     assert {"Proved radius", "Rival", "Intervals"} <= set(terms)
     assert not {"Normalized margin", "Share, support vector"} & set(terms)

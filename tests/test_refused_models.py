@@ -100,6 +100,7 @@ WRONG_MODELS = {
     "TorchScript: the model was scripted or traced": torchscript(torch.jit.script),
     "TorchScript: the model was .* traced": torchscript(lambda net: torch.jit.trace(net, X)),
     "TorchScript: its module '0'": nn.Sequential(torchscript(torch.jit.script)),
+    "Exported: the model is fixed": torch.export.export(NET, (X,)).module(),
     "Quantized: the weights of its module '0'": quantized(),
     "Parallel: its module '0' is a DataParallel": nn.Sequential(nn.DataParallel(NET)),
     r"Several outputs of the model may be its scores: 'left' of shape .*scores='right'": Own(
@@ -292,6 +293,12 @@ def test_the_remedies_in_the_sentences_work():
         nm.measure(NET, loader)
     pairs = eval(re.search(r"Give pairs, (\[.*?\]), or", str(refused.value))[1], {"loader": loader})
     assert nm.measure(NET, pairs).n == 12
+    masked, loader = TwoInputs(3, 1), [(X, X[:, :1] > 0, Y)]
+    with pytest.raises(nm.DataError) as refused:
+        nm.measure(masked, loader)
+    by_name = eval(re.search(r"of forward, (\[.*\])", str(refused.value))[1], {"loader": loader})
+    expected = nm.measure(masked, {"x": X, "mask": X[:, :1] > 0, "labels": Y}).q
+    assert torch.equal(nm.measure(masked, by_name).q, expected)
 
 
 @pytest.mark.parametrize("how", [nn.utils.parametrizations.weight_norm, nn.utils.weight_norm])

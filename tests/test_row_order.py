@@ -102,6 +102,8 @@ def test_samples_that_are_drawn_anew_have_no_rows(drawn):
         with pytest.raises(nm.DataError, match=f"{drawn}.*shuffle=False"):
             NUMBERED[entry](DRAWN[drawn])
     assert nm.measure(net(), DRAWN[drawn]).n  # means and minima need no rows
+    with pytest.raises(nm.DataError, match=f"{drawn}.*shuffle=False"):  # the nearest ones do
+        nm.measure(net(), DRAWN[drawn], input_margins=True)
 
 
 def test_another_order_is_seen_in_a_second_pass():

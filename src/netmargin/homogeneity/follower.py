@@ -141,12 +141,16 @@ class Follower(EagerMode):
             exponents = observe_exponents(func, args, kwargs, list(map(bool, inputs)))
         if exponents is None:
             return (self.trace.unknown(f"no rule says how {name} scales"),)
-        if not exponents:
-            reason = f"{name} follows no power of the factor by which its inputs are multiplied"
-            return (self.trace.invariant(degree, reason, "nn.ReLU or a power of it"),)
+        follows_none = f"{name} follows no power of the factor by which its inputs are multiplied"
+        if exponents[0] is None:
+            return (self.trace.invariant(degree, follows_none, "nn.ReLU or a power of it"),)
         seen = "its exponent was observed over factors from 1e-6 to 1e6"
         self.trace.observed[f"{self.trace.place}: no rule says how {name} scales; {seen}"] = None
-        return tuple(scale_degree(degree, k) for k in exponents)
+        # Others, such as the factors beside a determinant, count where something reads them.
+        return tuple(
+            self.trace.unknown(follows_none) if k is None else scale_degree(degree, k)
+            for k in exponents
+        )
 
     def _overwrite(self, target: Tensor, degree: AnyDegree) -> None:
         """Give `target`, which was written in place, a new degree."""

@@ -30,8 +30,10 @@ _DENOMINATOR = 12
 
 def observe_exponents(
     func: Any, args: Any, kwargs: Any, scales: Sequence[bool]
-) -> tuple[Fraction, ...] | None:
-    """The exponent of each output where marked inputs are scaled; () for none, None if unknown."""
+) -> tuple[Fraction | None, ...] | None:
+    """The exponent of each output where marked inputs are scaled, None for one that follows no
+    power; None in place of all where nothing can be observed.
+    """
     if func._schema.is_mutable:
         return None
     leaves, structure = tree_flatten((args, kwargs))
@@ -62,8 +64,10 @@ def observe_exponents(
     return None
 
 
-def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fraction, ...] | None:
-    """Read exponents off at 2, and confirm them far from 1: () if that fails; None at 0."""
+def _read_exponents(
+    outputs_at: Callable[[float], list[Tensor]],
+) -> tuple[Fraction | None, ...] | None:
+    """Read exponents off at 2, and confirm them far from 1; None in place of all at 0."""
     first, twice = outputs_at(1.0), outputs_at(2.0)
     exponents: list[Fraction] = []
     for here, there in zip(first, twice, strict=True):
@@ -76,13 +80,16 @@ def _read_exponents(outputs_at: Callable[[float], list[Tensor]]) -> tuple[Fracti
         exponents.append(exponent)
     steepest = max((abs(float(k)) for k in exponents), default=0.0)
     far = 10 ** min(_DECADES, _LARGEST_POWER / max(steepest, 1.0))
-    for factor, outputs in ((2.0, twice), (1 / far, outputs_at(1 / far)), (far, outputs_at(far))):
-        if not all(
-            _follows(a, b, factor ** float(k))
-            for a, b, k in zip(first, outputs, exponents, strict=True)
-        ):
-            return ()
-    return tuple(exponents) or None
+    seen = [(2.0, twice), *((factor, outputs_at(factor)) for factor in (1 / far, far))]
+    return (
+        tuple(
+            k
+            if all(_follows(a, outputs[i], factor ** float(k)) for factor, outputs in seen)
+            else None
+            for i, (a, k) in enumerate(zip(first, exponents, strict=True))
+        )
+        or None
+    )
 
 
 def read_exponent(first: Tensor, twice: Tensor) -> Fraction | None:

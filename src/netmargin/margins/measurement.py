@@ -18,6 +18,7 @@ from ..losses import Loss, as_loss
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames
 from ..nets.model import in_mode, scores as score
+from ..nets.row_order import require_order
 from .boundaries import Boundaries, differentiable_scores, find_boundaries, token_layer
 from .input_margins import InputMargins
 from .near_answers import Groups, NearAnswers
@@ -132,6 +133,8 @@ def measure(
         homogeneity.require_parameters_of(model)
     if not isinstance(input_margins, InputMargins):
         input_margins = check_flag("input_margins", input_margins)
+    if input_margins is True:  # the report names samples by their rows
+        require_order(samples)
     check_choice("statistics", statistics, ("follow", "fixed"))
     names = ClassNames(class_names)
     nearly = NearAnswers(within, groups, names)

@@ -105,6 +105,8 @@ def _advise(report: Any) -> str:
     if wrong:
         data = "heldout=data" if report.heldout else "data"
         return f"the wrong samples: nm.page(model, {data}); other nets: nm.compare(models, {data})"
+    if report.input_margins is not None and report.input_margins.layer:  # tokens cannot move
+        return "the samples nearest to the boundary: nm.page(model, data)"
     return "how far inputs must move to be misclassified: nm.robustness(model, data)"
 
 

@@ -98,6 +98,11 @@ def _why_no_module(module: nn.Module, where: str) -> str:
             f"TorchScript: {where} was scripted or traced. Give the Python module that it was made"
             " from, with the same weights (load_state_dict)."
         )
+    if isinstance(module, torch.fx.GraphModule) and "train" in vars(module):  # of torch.export
+        return (
+            f"Exported: {where} is fixed in one mode and, mostly, one size of batch. Give the"
+            " Python module that it was made from."
+        )
     if type(module).__module__.startswith(_QUANTIZED):
         return f"Quantized: the weights of {where} ({kind}) are integers. Give its float model."
     if isinstance(module, (nn.DataParallel, nn.parallel.DistributedDataParallel)):

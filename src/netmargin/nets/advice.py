@@ -45,6 +45,7 @@ _FAULTS_OF_MODELS = {
     r"stateless API": (
         "A module inside is scripted or parallel. Put the Python module in its place."
     ),
+    r"use_reentrant": "Pass use_reentrant=False to torch.utils.checkpoint.checkpoint.",
     r"SyncBatchNorm expected": (
         "On a CPU call model.eval(), or put nn.BatchNorm1d or 2d in its place."
     ),
@@ -53,6 +54,9 @@ _FAULTS_OF_MODELS = {
     ),
 }
 """... these, the more telling ones first."""
+
+_ROUNDED_SUM = 1e-2
+"""Probabilities that were rounded, also to bfloat16, sum to 1 up to this."""
 
 STREAM_HINT = "Pass a pair (X, y), or an iterable of (x, y) batches such as a DataLoader."
 
@@ -137,6 +141,13 @@ def how_to_pair(batch: Any) -> str:
     kind = type(batch).__name__
     if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         return f"{kind}. {STREAM_HINT}"
+    # Labels have one number for each sample; several inputs may stand before them.
+    labels = next((i for i, part in enumerate(batch) if i and getattr(part, "ndim", 0) == 1), 1)
+    if labels > 1:
+        return (
+            f"{kind} of {len(batch)}. Give several inputs by the names of forward,"
+            f' [{{"x": b[0], "mask": b[1], "labels": b[{labels}]}} for b in loader].'
+        )
     return (
         f"{kind} of {len(batch)}. Give pairs, [(b[0], b[1]) for b in loader], or a loader whose"
         " collate_fn returns two."
@@ -145,8 +156,8 @@ def how_to_pair(batch: Any) -> str:
 
 def describe_several_labels(y: Tensor) -> str:
     """A sentence about labels of which a sample has several, and what makes them fit."""
-    # A row with a single 1 is one label, written otherwise.
-    if y.ndim == 2 and bool(((y == 0) | (y == 1)).all() and (y.sum(1) == 1).all()):
+    # A row with a single 1, or of probabilities, is one label, written otherwise.
+    if y.ndim == 2 and bool((y >= 0).all() and ((y.sum(1) - 1).abs() < _ROUNDED_SUM).all()):
         return "one label per sample, spread over columns. Give class numbers, y.argmax(1)."
     places = ", 0" * (y.ndim - 1)
     taken = "[:, 0]" if y.ndim == 2 else f"[:, :{places}]"

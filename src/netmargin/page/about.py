@@ -19,7 +19,10 @@ _MEANINGS = {
         " for a linear net, a first-order estimate elsewhere."
     ),
     "Rival": "The class whose boundary is nearest; without distances, with the next highest score.",
-    "Intervals": "95%: of errors by Clopper and Pearson, of differences by the jackknife.",
+    "Intervals": (
+        "95%: of errors by Clopper and Pearson, of differences by the jackknife or by swaps of the"
+        " two nets, whichever is wider."
+    ),
     "Exponent, order": (
         "A part with exponent k multiplies the scores by 2 to the power k when its weights are"
         " doubled; the order is that of all weights together."

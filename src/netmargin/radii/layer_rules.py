@@ -86,7 +86,9 @@ def refuse(what: str, lacks: str) -> ModelError:
 def describe(node: fx.Node, modules: dict[str, nn.Module]) -> str:
     """Name an operation as the caller wrote it."""
     if node.op == "call_module":
-        return f"The layer {node.target!r}, {modules[str(node.target)]},"
+        module = modules[str(node.target)]
+        named = type(module).__name__ if list(module.children()) else module  # not all it holds
+        return f"The layer {node.target!r}, {named},"
     name = node.target if isinstance(node.target, str) else node.target.__name__
     return f"The operation {name!r} in the model's forward"
 

@@ -136,15 +136,18 @@ class RobustnessReport(Record):
 
     @property
     def _right(self) -> np.ndarray:
-        """The samples of medians, bool (n,): those that are right, or all where none is."""
-        return (self.q > 0) | ~(self.q > 0).any()
+        """The samples of medians, bool (n,): the examined ones that are right, or else all."""
+        right = (self.q > 0) & (np.arange(self.n) < self.examined)
+        return right | ~right.any()
 
     def _table(self) -> Table:
         """The medians of what is proved and of what was found, and what limits them."""
         inputs = "R^d" if self.box is None else f"[{self.box[0]:g}, {self.box[1]:g}]^d"
         rows: list[Row] = [("right", (f"{self.accuracy:.2%}", Certainty.MEASURED))]
-        rows += [("inputs in", inputs), *self._describe_certified()]
-        if self.attacks:
+        rows.append(("inputs in", inputs))
+        if self.examined:
+            rows += self._describe_certified()
+        if self.attacks and self.examined:
             middle = number(float(np.median(self.upper[self._right])))
             rows += [
                 ("a flip is found at, median", (middle, Certainty.MEASURED)),
@@ -155,7 +158,7 @@ class RobustnessReport(Record):
         rows.append(("status", str(self.status)))
         if self.status is Status.INTERRUPTED:
             rows.append(("examined", f"{self.examined} of {self.n} samples"))
-        if not self._right.all():
+        if not self._right[: self.examined].all():
             rows.append("The radii of a wrong sample are 0: medians are of the others.")
         return Table(f"Radii of {self.n:,} samples", rows, warning=self.warning)
 
