@@ -800,7 +800,7 @@ CASES = {
         lambda X, y: (X[:, :63].reshape(-1, 7, 3, 3), y),
         "Of 7 channels the first three",
     ),
-    "whole numbers": (lambda X, y: ((X * 16).to(torch.uint8), y), "the model has no embedding"),
+    "whole numbers": (lambda X, y: ((X * 16).to(torch.uint8), y), "the model holds no embedding"),
 }
 
 

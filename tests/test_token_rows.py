@@ -22,6 +22,19 @@ class Tokens(nn.Embedding):
         return mean * (input_ids != END).sum(1, keepdim=True)
 
 
+class Held(nn.Module):
+    """The same net, of which the embedding is a part."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 2, _weight=make_net().weight.detach())
+
+    def forward(self, input_ids, attention_mask):
+        kept = attention_mask[..., None].float()
+        mean = (self.table(input_ids) * kept).sum(1) / kept.sum(1)
+        return mean * (input_ids != END).sum(1, keepdim=True)
+
+
 def draw_rows(n):
     generator = torch.Generator().manual_seed(0)
     lengths = torch.randint(2, 9, (n,), generator=generator).tolist()
@@ -80,3 +93,16 @@ def test_text_beside_the_tokens_is_left_out():
     assert torch.equal(nm.measure(net, rows).q, nm.measure(net, plain).q)
     with pytest.raises(nm.DataError, match="no inputs but the text of 'text'"):
         nm.measure(net, [{"text": row["text"], "label": row["label"]} for row in rows])
+
+
+def test_the_page_and_no_radius_is_next_where_distances_are_those_of_embeddings():
+    data = pad(draw_rows(20))
+    with torch.no_grad():
+        data["labels"] = make_net()(data["input_ids"], data["attention_mask"]).argmax(1)
+    # The scores of a net that is an embedding itself are no place where its tokens lie.
+    with pytest.raises(nm.DataError, match="the model holds no embedding"):
+        nm.input_margins(make_net(), data, progress=False)
+    assert "nm.page(model, data)" in str(nm.measure(Held(), data, input_margins=True))
+    linear, X = nn.Linear(2, 2), torch.randn(20, 2)
+    report = nm.measure(linear, (X, linear(X).argmax(1)), input_margins=True)
+    assert "nm.robustness(model, data)" in str(report)

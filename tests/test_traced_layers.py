@@ -259,3 +259,12 @@ def test_the_rounding_of_scales_that_have_lost_digits_is_bounded():
     for k, half in enumerate((3, 1)):
         exact = Fraction(half, 2) * Fraction(2.0**-1074) * Fraction(1e300)
         assert abs(Fraction(found[k].item()) - exact) <= Fraction(errors[k].item()) < 1
+
+
+def test_a_layer_that_holds_layers_is_named_without_them():
+    """And not taken for one of the normalizations that it holds."""
+    layer = nn.TransformerEncoderLayer(4, 1, 8, batch_first=True)
+    net = nn.Sequential(nn.Unflatten(1, (1, 4)), layer, nn.Flatten())
+    radii = nm.robustness(net, (torch.randn(2, 4), [0, 1]), attacks=False, progress=False)
+    assert "The layer '1', TransformerEncoderLayer, has no known" in radii.no_lower
+    assert "BatchNorm" not in radii.no_lower

@@ -40,7 +40,7 @@ def token_layer(model: nn.Module, x: Any) -> tuple[str, Embedding] | None:
     """The first embedding of a net whose inputs are whole numbers, and its name, else None."""
     if x.is_floating_point():
         return None
-    parts = model.named_modules()
+    parts = list(model.named_modules())[1:]  # a net that is one itself returns scores
     return next(((name, part) for name, part in parts if isinstance(part, Embedding)), None)
 
 
@@ -54,7 +54,7 @@ def differentiable_scores(
             if not x.is_floating_point():
                 raise DataError(
                     f"The inputs are whole numbers ({tensors_of(x)[0].dtype}), in which there is no"
-                    " gradient, and the model has no embedding. Give images and tables as"
+                    " gradient, and the model holds no embedding. Give images and tables as"
                     " X.float(), scaled as in training; measure tokens behind the layer that takes"
                     f" them: nm.input_margins(..., layer=model.first). {_WITHOUT}"
                 )
