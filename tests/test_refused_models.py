@@ -156,6 +156,22 @@ def test_wrapped_models_are_unwrapped(call, wrap):
     assert check_model(wrap(NET)) is NET
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_a_net_that_is_compiled_in_place_is_run_as_it_is_written(call):
+    """Whole or in part: its compiled calls, which would raise here, are left alone, and kept."""
+
+    def raises(*_, **__):
+        raise AssertionError("compiled")
+
+    net = mlp([3, 6, 1])
+    net.load_state_dict(NET.state_dict())
+    net._compiled_call_impl = net[1]._compiled_call_impl = raises  # as net.compile() leaves it
+    CALLS[call](net, (X, Y))
+    for part in (net, net[1]):
+        with pytest.raises(AssertionError, match="compiled"):
+            part(X)
+
+
 @pytest.mark.parametrize("wrap", [nn.DataParallel, torch.compile])
 @pytest.mark.parametrize(
     "change",
