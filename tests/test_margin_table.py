@@ -11,7 +11,7 @@ from torch import nn
 
 import netmargin as nm
 from netmargin.figures.training import _draw_histogram, _draw_margins
-from netmargin.margins.quasi import solve_for_unit_norm
+from netmargin.margins.normalization import solve_for_unit_norm
 from netmargin.models import mlp
 from tests.words import words_of
 

@@ -14,7 +14,7 @@ from netmargin.result import Status
 from netmargin.solvers import fit_two_layer_net
 from netmargin.solvers.neurons import problem, sliding
 from netmargin.solvers.neurons.activations import Activation
-from netmargin.solvers.neurons.proved_bound import bound_responses
+from netmargin.solvers.neurons.problem import bound_responses
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))

@@ -124,8 +124,23 @@ class TheoryRate:
 
     def phi(self, log_loss: float) -> float:
         """phi(Loss) = log log 1/Loss + I, for losses up to that of the beginning."""
+        # I piece by piece: in closed form but for what S = g is below the bend.
         u = -log_loss
-        return math.log(u) + self._integrate(u)
+        found, v = 0.0, u
+        for log_value, end in (
+            (self._log_first, self._rise),
+            (None, self._bend),
+            (self._log_most, self._tail),
+        ):
+            if v >= end:
+                continue
+            if log_value is None:
+                rest = lambda w: (1 + self._lambda(w)) * self._start / w**2  # noqa: E731
+                found += quad(rest, v, end, epsabs=0.0, epsrel=_QUADRATURE, limit=_PIECES)[0]
+            else:
+                found += math.exp(log_value - v) * -math.expm1(v - end) - math.log(end / v)
+            v = end
+        return math.log(u) - found - self._start * (1 / v + 1 / (2 * self.order * v**2))
 
     def slope_of_phi(self, log_loss: float) -> float:
         """The derivative of phi by log 1/Loss, e^-u S(u)."""
@@ -164,21 +179,3 @@ class TheoryRate:
         while low < (middle := (low + high) / 2) < high:
             low, high = (low, middle) if self._log_g(middle) > log_value else (middle, high)
         return low
-
-    def _integrate(self, u: float) -> float:
-        """I(u), piece by piece: in closed form but for what S = g is below the bend."""
-        found, v = 0.0, u
-        for log_value, end in (
-            (self._log_first, self._rise),
-            (None, self._bend),
-            (self._log_most, self._tail),
-        ):
-            if v >= end:
-                continue
-            if log_value is None:
-                rest = lambda w: (1 + self._lambda(w)) * self._start / w**2  # noqa: E731
-                found += quad(rest, v, end, epsabs=0.0, epsrel=_QUADRATURE, limit=_PIECES)[0]
-            else:
-                found += math.exp(log_value - v) * -math.expm1(v - end) - math.log(end / v)
-            v = end
-        return -found - self._start * (1 / v + 1 / (2 * self.order * v**2))

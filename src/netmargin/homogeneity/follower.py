@@ -37,12 +37,7 @@ class Follower(EagerMode):
 
     def finish(self, outputs: Tensor) -> AnyDegree:
         """Close the trace and return the degree of the net's outputs."""
-        self._keep_what_reaches(outputs)
-        self._settle_epsilon("", outputs)
-        return self.trace.escaped or self.trace.degree(outputs)
-
-    def _keep_what_reaches(self, outputs: Tensor) -> None:
-        """Drop the constraints of operations on which neither the outputs nor a branch depends."""
+        # The constraints of operations on which neither the outputs nor a branch depends go.
         needed = {self.trace.storage(outputs), *self.trace.read_outside}
         kept: list[Constraint] = []
         for read, written, constraints in reversed(self._steps):
@@ -50,6 +45,8 @@ class Follower(EagerMode):
                 needed |= read
                 kept[:0] = constraints
         self.trace.constraints = kept
+        self._settle_epsilon("", outputs)
+        return self.trace.escaped or self.trace.degree(outputs)
 
     def _settle_epsilon(self, name: str, *values: Any) -> None:
         """Decide whether numbers added to `values` guard the operation `name`, or block it."""

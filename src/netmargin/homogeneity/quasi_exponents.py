@@ -55,7 +55,15 @@ def _find_values(columns: int, numbers: bytes) -> tuple[float, ...] | None:
     target = np.append(np.zeros(len(system) - 1), 1.0)
     if _solve(np.zeros(columns), system, target).x is None:
         return None
-    values = _find_most_even(system, target, _find_useless(system))
+    # What has a part in a scaling by factors of at least 1 that changes nothing. Any such may be
+    # repeated, so that the first share of each exponent, which is counted, is 0 or 1.
+    found = _solve(
+        np.append(-np.ones(columns), np.zeros(columns)),
+        np.hstack([system, system]),
+        np.zeros(len(system)),
+        bounds=[(0, 1)] * columns + [(0, None)] * columns,
+    )
+    values = _find_most_even(system, target, np.asarray(found.x[:columns]) > 0.5)
     return () if values is None else tuple(values.tolist())
 
 
@@ -71,20 +79,6 @@ def _name_conflict(conditions: Conditions, degree: Degree) -> str:
     told = list(dict.fromkeys(f"{c.where or 'the model'}: {c.reason}" for c in alone))[::-1]
     named = f" ({'; '.join(told[:_NAMED])})" if told else ""
     return f"no exponents of at least 0 make the outputs follow a power of c{named}"
-
-
-def _find_useless(system: np.ndarray) -> np.ndarray:
-    """Find what has a part in a scaling by factors of at least 1 that changes nothing."""
-    count = system.shape[1]
-    # Any such scaling may be repeated, so that the first share of each exponent, which is counted,
-    # is 0 or 1.
-    found = _solve(
-        np.append(-np.ones(count), np.zeros(count)),
-        np.hstack([system, system]),
-        np.zeros(len(system)),
-        bounds=[(0, 1)] * count + [(0, None)] * count,
-    )
-    return np.asarray(found.x[:count]) > 0.5
 
 
 def _find_most_even(

@@ -253,5 +253,5 @@ def make_report(
     model: nn.Module, analysis: Homogeneity, loss: Loss, q: Tensor, log_loss: float
 ) -> MarginReport:
     """The report that a row of a history is made of, of a net whose margins q (N,) are known."""
-    norms, homogeneity = measure_norms(model, analysis), normalizing_homogeneity(analysis)
-    return MarginReport(q, log_loss, homogeneity, norms.total, loss, norms.logs, norms.reasons)
+    total, logs, reasons = measure_norms(model, analysis)
+    return MarginReport(q, log_loss, normalizing_homogeneity(analysis), total, loss, logs, reasons)

@@ -1,8 +1,8 @@
 """The norms that margins are divided by, from the homogeneity of the net."""
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+import sys
+from collections.abc import Iterable, Mapping
 
 from torch import nn
 
@@ -11,7 +11,9 @@ from ..homogeneity import Homogeneity
 from ..homogeneity.sentences import group_blockers
 from ..nets.counted_weights import effective_weights
 from ..nets.whole_tensors import euclidean_norm
-from .quasi import log_quasi_norm
+
+_MOST_STEPS = 100
+"""Newton's method takes about ten steps; more would be the rounding of the last ones."""
 
 
 def normalizing_homogeneity(homogeneity: Homogeneity) -> Homogeneity:
@@ -22,16 +24,13 @@ def normalizing_homogeneity(homogeneity: Homogeneity) -> Homogeneity:
         return homogeneity
 
 
-class Norms(NamedTuple):
-    """The norms by which the margins of one net are divided."""
-
-    total: float  # ||theta|| over the parameters that count
-    logs: dict[str, float | None]  # natural logs by normalization, as in `MarginReport.log_norms`
-    reasons: dict[str, str]  # why a log is None, or what the norm leaves out
-
-
-def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
-    """Every norm that the homogeneity of a net allows; biases that block count in quasi alone."""
+def measure_norms(
+    model: nn.Module, analysis: Homogeneity
+) -> tuple[float, dict[str, float | None], dict[str, str]]:
+    """||theta|| over the parameters that count, the natural log of every norm that the homogeneity
+    of a net allows by normalization, as in `MarginReport.log_norms`, and why one is None, or what
+    it leaves out; biases that block count in quasi alone.
+    """
     homogeneity = normalizing_homogeneity(analysis)
     squares = _squares(model)
     counted = {name: s for name, s in squares.items() if name not in homogeneity.ignored}
@@ -59,7 +58,7 @@ def measure_norms(model: nn.Module, analysis: Homogeneity) -> Norms:
                 float(k) * log_norm(members[name]) for name, k in groups.items() if k
             )
     logs["quasi"], why = log_quasi_norm(squares, analysis)
-    return Norms(math.sqrt(total), logs, _reasons(homogeneity, logs) | {"quasi": why})
+    return math.sqrt(total), logs, _reasons(homogeneity, logs) | {"quasi": why}
 
 
 def _squares(model: nn.Module) -> dict[str, float]:
@@ -87,3 +86,35 @@ def _reasons(homogeneity: Homogeneity, logs: dict[str, float | None]) -> dict[st
     if logs["partial"] is None:
         reasons["partial"] = "no group of weights scales the scores by a power"
     return reasons
+
+
+def log_quasi_norm(
+    squares: Mapping[str, float], homogeneity: Homogeneity
+) -> tuple[float | None, str]:
+    """The a* of `MarginReport.margins`, from ||theta_g||^2 by name, or None and the reason."""
+    exponents = homogeneity.quasi_exponents
+    if not exponents:
+        return None, homogeneity.quasi_reason
+    # Exponent 0 is that of weights whose size has no effect; zeros, such as a new bias, stay zeros.
+    groups = [(float(k), squares[name]) for name, k in exponents.items() if k and squares[name]]
+    if not groups:
+        return None, "all parameters that the scores grow with are zero"
+    return solve_for_unit_norm(groups), ""
+
+
+def solve_for_unit_norm(groups: list[tuple[float, float]]) -> float:
+    """Solve sum_g e^{-2 a k} square = 1 for a, of pairs (k, square) above 0, in log space."""
+    logs = [(k, math.log(square)) for k, square in groups]
+    # The log of the sum is convex and falls, and is at least 0 here, where one term is 1: Newton's
+    # method rises to the solution without passing it.
+    a = max(log / (2 * k) for k, log in logs)
+    for _ in range(_MOST_STEPS):
+        largest = max(log - 2 * a * k for k, log in logs)
+        terms = [(k, math.exp(log - 2 * a * k - largest)) for k, log in logs]
+        total = math.fsum(term for _, term in terms)
+        slope = -2 * math.fsum(k * term for k, term in terms) / total
+        step = -(largest + math.log(total)) / slope
+        a += step
+        if step <= 2 * sys.float_info.epsilon * abs(a):
+            break
+    return a

@@ -52,21 +52,17 @@ def validate_kernel(K: Any, y: Any) -> tuple[KernelMatrix, np.ndarray]:
     warn_of_size(len(data), "A kernel problem")
     K = check_kernel(data.Z, len(data))
     matrix = KernelMatrix.of(K, exact=True)
-    _require_positive(matrix, float(np.abs(K).max()) / matrix.scale)
-    return matrix, data.y
-
-
-def _require_positive(matrix: KernelMatrix, largest: float) -> None:
-    """Raise DataError for a clearly negative eigenvalue; `largest` is the largest entry in size."""
     n, allowed = len(matrix.values), _NEGATIVE_EIGENVALUE * len(matrix.values)
+    allowed *= float(np.abs(K).max()) / matrix.scale
     shifted = matrix.values.copy()
-    shifted[np.diag_indices(n)] += allowed * largest
+    shifted[np.diag_indices(n)] += allowed
     try:  # a tenth of the time that the eigenvalues take
         cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         smallest = float(np.linalg.eigvalsh(matrix.values)[0])
-        if smallest < -allowed * largest:
+        if smallest < -allowed:
             raise DataError(
                 f"K is not positive semidefinite (smallest eigenvalue {smallest * matrix.scale:.3g}"
                 "). Compute it in float64, or add that to its diagonal."
             ) from None
+    return matrix, data.y

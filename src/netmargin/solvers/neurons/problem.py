@@ -11,7 +11,6 @@ from ..contradictions import Contradictions, contradicting_pairs
 from .activations import Activation
 from .labels import Rivals, Signs
 from .losses import LogisticLoss, Loss, QuadraticLoss, hinge_loss, squared_hinge_loss, squared_loss
-from .proved_bound import bound_responses
 
 CONSTRAINTS = ("hard_margin", "equality")
 """Losses that are constraints, which have no cost."""
@@ -19,6 +18,10 @@ OF_CLASSES = ("squared_hinge", "hinge", "hard_margin", "logistic")
 OF_TARGETS = ("squared", "equality")
 _ROUNDING = 1e-9
 """Room for the rounding of sums, relative to their terms: 2e-10 for a million of them."""
+_BOUND_ROUNDING = 1e-12
+"""The same of a proved bound for each sample: some 1e-15 of the largest sum or singular value."""
+_TINY = 1e-300
+"""Keeps samples without weight from dividing by 0."""
 
 
 @dataclass(frozen=True)
@@ -156,3 +159,22 @@ def _build_loss(kind: str, labels: np.ndarray, costs: np.ndarray) -> Loss:
     if kind == "logistic":
         return LogisticLoss(read, costs[:, None])
     return squared_hinge_loss(read, costs) if kind == "squared_hinge" else hinge_loss(read, costs)
+
+
+def bound_responses(Z: np.ndarray, C: np.ndarray, activation: Activation) -> float:
+    """At least |sum_n phi(w . z_n) C_n| for every neuron w of length 1; C (n, K). Loose, but cheap.
+
+    phi(t) is a linear function and a multiple of |t|, or at most a multiple of t^2. In a direction
+    b of length 1, sum |w . z_n| |C_n . b| is by Cauchy-Schwarz at most the root of sum |C_n| (w .
+    z_n)^2 times that of sum (C_n . b)^2 / |C_n|, each of which has a largest value over all w, b.
+    """
+    sizes = np.linalg.norm(C, axis=1)
+    roots = np.sqrt(sizes)[:, None]
+    spread = float(np.linalg.norm(roots * Z, 2))
+    if activation.power == 2:
+        bound = activation.largest * spread**2
+    else:
+        turned = float(np.linalg.norm(C / np.maximum(roots, _TINY), 2))
+        straight = float(np.linalg.norm(Z.T @ C, 2))
+        bound = abs(activation.line) * straight + abs(activation.kink) / 2 * spread * turned
+    return bound * (1 + _BOUND_ROUNDING * len(Z))

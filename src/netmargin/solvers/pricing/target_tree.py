@@ -156,8 +156,12 @@ class _Side:
         solver = NodeDescent(self.terms, self.target)
         stuck, nodes = -np.inf, parents
         if self.nodes:
-            stuck, inner = self._finish_leaves(solver, parents)
-            nodes = _split(inner)
+            leaf = parents.branch < 0
+            if leaf.any():  # no branching improves them: they take more steps
+                smoothing = _LEAF_SMOOTHING * self.target
+                left = solver.descend(parents.select(leaf), _LEAF_STEPS, smoothing)
+                stuck = max([stuck, *left.bound.tolist()])
+            nodes = _split(parents.select(~leaf))
         if not len(nodes):
             return _Visit(0, nodes, stuck, solver)
         steps, first = (_STEPS, 0.0) if self.nodes else (_ROOT_STEPS, _ROOT_SMOOTHING)
@@ -165,15 +169,6 @@ class _Side:
             nodes, steps, _SMOOTHING * self.target, first=first * self.target, decay=_ROOT_DECAY
         )
         return _Visit(len(nodes), children, stuck, solver)
-
-    def _finish_leaves(self, solver: NodeDescent, nodes: Nodes) -> tuple[float, Nodes]:
-        """Take more steps at leaves; returns the largest bound above the target, and the others."""
-        leaf, stuck = nodes.branch < 0, -np.inf
-        if leaf.any():
-            smoothing = _LEAF_SMOOTHING * self.target
-            left = solver.descend(nodes.select(leaf), _LEAF_STEPS, smoothing)
-            stuck = max([stuck, *left.bound.tolist()])
-        return stuck, nodes.select(~leaf)
 
 
 def _make_root(terms: SignedTerms) -> Nodes:
