@@ -12,10 +12,9 @@ from netmargin import kernels
 from netmargin.core.deadline import Deadline
 from netmargin.result import Status
 from netmargin.solvers import kernel_max_margin, kernel_soft_margin
-from netmargin.solvers.cone_fallback import propose_weights
 from netmargin.solvers.extended import multiply_extended
 from netmargin.solvers.hard_kernel import HardMargin
-from netmargin.solvers.kernel_engine import solve_kernel
+from netmargin.solvers.kernel_engine import propose_weights, solve_kernel
 from netmargin.solvers.kernel_matrix import KernelMatrix
 from netmargin.solvers.pair_descent import descend, descent, steps
 from netmargin.solvers.soft_kernel import SoftMargin

@@ -121,11 +121,6 @@ def check_seed(seed: Any) -> int:
     return check_count("seed", seed, at_least=0, at_most=2**63 - 1)
 
 
-def check_time_limit(seconds: Any) -> float | None:
-    """Return a limit in seconds, at least 0, or None for no limit. Raises ArgumentError."""
-    return check_optional(check_number, "time_limit", seconds, at_least=0, infinite=True)
-
-
 def suggest_word(value: Any, choices: Iterable[str]) -> str:
     """Return 'Did you mean "x"?' for the choice most like `value`, or '' where none is like it."""
     near = difflib.get_close_matches(str(value), list(choices), n=1, cutoff=_LIKENESS)

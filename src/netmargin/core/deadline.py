@@ -3,14 +3,14 @@
 import math
 import time
 
-from .arguments import check_time_limit
+from .arguments import check_number, check_optional
 
 
 class Deadline:
     """The moment at which a call must end, so many seconds from now; None for no limit."""
 
     def __init__(self, seconds: float | None) -> None:
-        seconds = check_time_limit(seconds)
+        seconds = check_optional(check_number, "time_limit", seconds, at_least=0, infinite=True)
         # The monotonic clock: setting the time of day must not end a call.
         self.at = math.inf if seconds is None else time.monotonic() + seconds
         """The moment in seconds of `time.monotonic`; infinity for no limit."""

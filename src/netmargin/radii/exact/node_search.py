@@ -7,8 +7,8 @@ from enum import Enum
 import numpy as np
 
 from .inequality import Multipliers, Region
-from .interior_point import take_step
 from .leaf import solve_leaf
+from .newton_system import take_step
 from .program import Program
 from .region_bound import bound_gap
 from .region_relaxation import (

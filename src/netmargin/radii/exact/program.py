@@ -58,7 +58,7 @@ class Kind:
 
 
 class Program:
-    """The semidefinite program of one relaxation, as `interior_point` states it.
+    """The semidefinite program of one relaxation, as `newton_system` states it.
 
     `kinds` has theta by kind and sigma, at `sigma_at`; mu comes after all of them. `map` and
     `fixed`, from `map_sides`, make the matrices of the sides from (theta, tau, kappa). There are
