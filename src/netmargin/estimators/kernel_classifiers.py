@@ -1,5 +1,6 @@
 """Classifiers of the largest margin in the space of a kernel of ReLU nets."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ _AT_CAP = 1 - 1e-9
 """Part of C from which a weight of the last fit counts as one at C, and goes to the new C."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReLUKernelClassifier(MaxMarginClassifier):
     """The max-margin classifier of F_2, of nets with fixed uniform directions.
 
@@ -80,26 +82,14 @@ class ReLUKernelClassifier(MaxMarginClassifier):
     Source: Chizat and Bach 2020, (5).
     """
 
-    def __init__(
-        self,
-        *,
-        C: Any = 1.0,
-        bias: Any = True,
-        class_weight: Any = None,
-        tol: Any = 1e-3,
-        time_limit: Any = None,
-        warm_start: Any = False,
-        memory: Any = None,
-        n_jobs: Any = None,
-    ) -> None:
-        self.C = C
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.memory = memory
-        self.n_jobs = n_jobs
+    C: Any = 1.0
+    bias: Any = True
+    class_weight: Any = None
+    tol: Any = 1e-3
+    time_limit: Any = None
+    warm_start: Any = False
+    memory: Any = None
+    n_jobs: Any = None
 
     def _solve(self, X: Any, index: Any, caps: Any, tol: Any, deadline: Any, before: Any) -> Any:
         check_flag("warm_start", self.warm_start)
@@ -203,6 +193,7 @@ class ReLUKernelClassifier(MaxMarginClassifier):
         return kernels.arc_cosine, {"bias": bool(self.bias)}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NTKClassifier(ReLUKernelClassifier):
     """The max-margin classifier in the tangent kernel space of a two-layer ReLU net.
 
@@ -224,32 +215,8 @@ class NTKClassifier(ReLUKernelClassifier):
     Source: Wei et al. 2019, Section 2.
     """
 
-    def __init__(
-        self,
-        *,
-        C: Any = 1.0,
-        r_w: Any = 1.0,
-        r_u: Any = 1.0,
-        bias: Any = True,
-        class_weight: Any = None,
-        tol: Any = 1e-3,
-        time_limit: Any = None,
-        warm_start: Any = False,
-        memory: Any = None,
-        n_jobs: Any = None,
-    ) -> None:
-        super().__init__(
-            C=C,
-            bias=bias,
-            class_weight=class_weight,
-            tol=tol,
-            time_limit=time_limit,
-            warm_start=warm_start,
-            memory=memory,
-            n_jobs=n_jobs,
-        )
-        self.r_w = r_w
-        self.r_u = r_u
+    r_w: Any = 1.0
+    r_u: Any = 1.0
 
     def _choose_kernel(self) -> Any:
         r_w, r_u = check_number("r_w", self.r_w), check_number("r_u", self.r_u)

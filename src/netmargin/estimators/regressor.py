@@ -1,5 +1,6 @@
 """Regression by two-layer ReLU nets of least variation norm."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..solvers.regularized import f1_squared
 from .variation_norm import SparseNets
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
     """The infinitely wide two-layer ReLU net with the least squared loss and variation norm, which
     has few neurons: a lasso over all neurons.
@@ -58,28 +60,15 @@ class VariationNormRegressor(SparseNets, RegressorMixin, BaseEstimator):
     Beyond the papers.
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: Any = 0.01,
-        fit_intercept: Any = True,
-        bias: Any = True,
-        tol: Any = 1e-2,
-        time_limit: Any = None,
-        warm_start: Any = False,
-        pricing: Any = "local",
-        random_state: Any = 0,
-        verbose: Any = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.bias = bias
-        self.tol = tol
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.pricing = pricing
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: Any = 0.01
+    fit_intercept: Any = True
+    bias: Any = True
+    tol: Any = 1e-2
+    time_limit: Any = None
+    warm_start: Any = False
+    pricing: Any = "local"
+    random_state: Any = 0
+    verbose: Any = False
 
     def __sklearn_tags__(self) -> Any:
         """Several targets are taken."""

@@ -1,5 +1,6 @@
 """The infinitely wide two-layer ReLU net as a classifier of scikit-learn."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,7 @@ def measure_inputs(X: np.ndarray, weights: np.ndarray, bias: bool) -> float:
     return float(np.hypot(size, bias * np.sqrt(weights.sum()))) or 1.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     """The best infinitely wide two-layer ReLU net in the variation norm, which has few neurons.
 
@@ -143,30 +145,16 @@ class VariationNormClassifier(SparseNets, MaxMarginClassifier):
     Source: Chizat and Bach 2020, (4).
     """
 
-    def __init__(
-        self,
-        *,
-        C: Any = 10.0,
-        loss: Any = "squared_hinge",
-        bias: Any = True,
-        class_weight: Any = None,
-        tol: Any = 5e-2,
-        time_limit: Any = None,
-        warm_start: Any = False,
-        pricing: Any = "local",
-        random_state: Any = 0,
-        verbose: Any = False,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.pricing = pricing
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 10.0
+    loss: Any = "squared_hinge"
+    bias: Any = True
+    class_weight: Any = None
+    tol: Any = 5e-2
+    time_limit: Any = None
+    warm_start: Any = False
+    pricing: Any = "local"
+    random_state: Any = 0
+    verbose: Any = False
 
     def _solve(self, X: Any, index: Any, caps: Any, tol: Any, deadline: Any, before: Any) -> Any:
         options, hard = self._read_options(deadline), caps is None

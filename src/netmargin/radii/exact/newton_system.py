@@ -19,7 +19,7 @@ from .program import Direction, Iterate, Program
 from .region_relaxation import quadratic_matrix
 from .sides import invert_sides, least_of_sides, twist_sides
 
-STEP = 0.95
+_STEP = 0.95
 """Share of the step to the boundary that is taken."""
 _RIDGES = (1e-13, 1e-11, 1e-9)
 """Relative ridges of the Schur matrix, the first with which it has a Cholesky factor: 1e-8 stalls
@@ -144,7 +144,7 @@ class NewtonSystem:
         return Direction(theta, z[-1], z[-2], tau, kappa, X, sides, slack, mu_slack, S, side_change)
 
     def longest_steps(self, direction: Direction) -> tuple[float, float]:
-        """Steps near to the boundary, of the moments and of the multipliers, at most 1 / STEP."""
+        """Steps near to the boundary, of the moments and of the multipliers, at most 1 / _STEP."""
         at, open_ = self.at, self.program.open
         primal = _find_step(
             at.X,
@@ -176,9 +176,9 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 
 
 def _find_step(matrix: np.ndarray, change: np.ndarray, *least: float) -> float:
-    """A step, at most 1 / STEP, that leaves a matrix positive definite and numbers positive."""
+    """A step, at most 1 / _STEP, that leaves a matrix positive definite and numbers positive."""
     worst = min(least)
-    step = min(1.0 / STEP, -1.0 / worst) if worst < 0 else 1.0 / STEP
+    step = min(1.0 / _STEP, -1.0 / worst) if worst < 0 else 1.0 / _STEP
     while step > _SHORTEST:
         try:
             np.linalg.cholesky(matrix + step * change)
@@ -216,6 +216,6 @@ def take_step(program: Program, at: Iterate) -> Step:
     useful = min(primal, dual) > _LEAST_PREDICTION
     direction = system.solve(centring * gap / program.pairs, affine if useful else None)
     primal, dual = system.longest_steps(direction)
-    primal, dual = min(1.0, STEP * primal), min(1.0, STEP * dual)
+    primal, dual = min(1.0, _STEP * primal), min(1.0, _STEP * dual)
     most = float(at.sigma + at.tau.sum()) + gap
-    return Step(at.move(direction, primal, dual), gap, most, primal / STEP, dual / STEP)
+    return Step(at.move(direction, primal, dual), gap, most, primal / _STEP, dual / _STEP)
