@@ -184,7 +184,7 @@ def test_steps_end_where_what_is_positive_ends(size, end):
     half, change = rng.normal(size=(2, size, size))
     matrix, change = half @ half.T + np.eye(size), -np.eye(size) - change @ change.T
     change *= -1 / (end * eigh(change, matrix, eigvals_only=True)[0])
-    full = 1 / newton_system.STEP
+    full = 1 / newton_system._STEP
     least = min(end, full)
     assert 0.8 * least < _find_step(matrix, change, 0.0) <= least
     assert _find_step(matrix, 0 * change, 1.0, -1 / end) == pytest.approx(least)
