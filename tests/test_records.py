@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from sklearn.base import BaseEstimator
 
 import netmargin as nm
 from netmargin.core.records import Shown
@@ -41,7 +42,7 @@ INTERNAL = {  # never returned by a public function
 
 
 def all_records() -> dict[str, type]:
-    """Every dataclass of the package without an underscore, by its full name."""
+    """Every dataclass of the package without an underscore that is no estimator, by full name."""
     found = {}
     for module in pkgutil.walk_packages(nm.__path__, "netmargin."):
         if module.name.endswith("__main__"):
@@ -50,6 +51,7 @@ def all_records() -> dict[str, type]:
             own = (
                 isinstance(kind, type)
                 and dataclasses.is_dataclass(kind)
+                and not issubclass(kind, BaseEstimator)
                 and kind.__module__ == module.name
             )
             if own and not name.startswith("_"):
