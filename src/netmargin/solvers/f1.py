@@ -1,6 +1,8 @@
 """The exact max margin of infinitely wide two-layer nets, hard and soft, by column generation."""
 
 import time
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,66 +122,50 @@ def f1_max_margin(
         contradictions = Contradictions.of_neurons(data, phi.slope, bias=bias)
     # Contradictions are a proof at once, where a search can take for ever.
     if contradictions.weights is not None:
-        dual = contradictions.weights
-        return VariationNormSolution(
-            margin=0.0,
-            upper_bound=0.0,
-            certified=True,
-            status=Status.NOT_SEPARABLE,
-            dual=dual,
-            seconds=time.monotonic() - started,
-            note=contradictions.note(dual, _describe_remedy(data, bias, phi)),
-            atoms=np.zeros((0, data.Z.shape[1] + 1)),
-            weights=np.zeros(0),
-            bias=bias,
-            power=phi.power,
-            slope=phi.slope,
-            rounds=0,
-            local_gap=0.0,
-            upper_bound_from=describe_proof(dual, "which contradict each other"),
+        dual, proof, rounds = contradictions.weights, "which contradict each other", 0
+        t = margin = bound = local_gap = 0.0
+        status, certified = Status.NOT_SEPARABLE, True
+        measure = build_measure(data.Z[:0], np.zeros(0), np.zeros(0), phi, bias)
+    else:
+        # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU is
+        # on the sphere of a. In longer floats, as products of the least float64 may round to 0.
+        longest = np.longdouble(data.longest)
+        unit = 0.5 * longest if phi.power == 1 else longest**2
+        best = RestrictedProblem(data.scaled, Constraints(data.y, np.ones(len(data))), phi)
+        problem = MarginProblem(best, options, data.directions(neurons))
+        ending = generate_columns(
+            problem,
+            progress=progress,
+            title="max margin",
+            in_units=lambda found: Bracket(float(unit * found.lower), float(unit * found.upper)),
         )
-    # Unit-norm features (l1 units) -> the unit sphere of (a, b): Proposition 9. Squared ReLU is on
-    # the sphere of a. In longer floats, as products of the least float64 may round to 0.
-    longest = np.longdouble(data.longest)
-    unit = 0.5 * longest if phi.power == 1 else longest**2
-    restricted = RestrictedProblem(data.scaled, Constraints(data.y, np.ones(len(data))), phi)
-    problem = MarginProblem(restricted, options, data.directions(neurons))
-    ending = generate_columns(
-        problem,
-        progress=progress,
-        title="max margin",
-        in_units=lambda bracket: Bracket(float(unit * bracket.lower), float(unit * bracket.upper)),
-    )
-    best, dual, upper = problem.restricted, problem.dual, problem.upper
-    # Nothing contradicts: what is 0 to rounding is no proof.
-    status, certified = judge_bracket(problem.bracket, options.tol, ended=ending.status, zero=0.0)
-    U, s, weights = extract_net(best, early=ending.early and not certified)
-    weights = weights / (weights.sum() or 1.0)
-    t = float((best.columns(U, s) @ weights).min())
-    margin, bound = round_down(unit * t), round_up(unit * upper)
-    measure = build_measure(U, s, weights, phi)
-    if t > 0:
-        margin = attained_margin(measure, data)
-        attained = Bracket(margin, bound)
-        status, certified = judge_bracket(attained, options.tol, ended=ending.status, zero=0.0)
+        dual, proof, rounds = problem.dual, problem.proof, ending.rounds
+        judge = partial(judge_bracket, tol=options.tol, ended=ending.status, zero=0.0)
+        # Nothing contradicts: what is 0 to rounding is no proof.
+        status, certified = judge(problem.bracket)
+        U, s, weights = extract_net(best, early=ending.early and not certified)
+        weights = weights / (weights.sum() or 1.0)
+        t, local_gap = float((best.columns(U, s) @ weights).min()), problem.local_gap()
+        margin, bound = round_down(unit * t), round_up(unit * problem.upper)
+        measure = build_measure(U, s, weights, phi, bias)
+        if t > 0:
+            margin = attained_margin(measure, data)
+            status, certified = judge(Bracket(margin, bound))
+        # Balanced neurons have half the weights of the measure (`build_measure`).
+        measure = replace(measure, weights=weights)
+    remedy = _describe_remedy(data, bias, phi)
     return VariationNormSolution(
+        **vars(measure),
         margin=margin,
         upper_bound=bound,
         certified=certified,
         status=status,
         dual=dual,
         seconds=time.monotonic() - started,
-        note=contradictions.note(dual * certified, _describe_remedy(data, bias, phi))
-        if t <= 0
-        else "",
-        atoms=measure.atoms,
-        weights=weights,
-        bias=bias,
-        power=phi.power,
-        slope=phi.slope,
-        rounds=ending.rounds,
-        local_gap=problem.local_gap(),
-        upper_bound_from=describe_proof(dual, problem.proof),
+        note=contradictions.note(dual * certified, remedy) if t <= 0 else "",
+        rounds=rounds,
+        local_gap=local_gap,
+        upper_bound_from=describe_proof(dual, proof),
     )
 
 
@@ -286,22 +272,19 @@ def f1_soft_margin(
     U, s, alphas = extract_net(problem.restricted, early=ending.early)
     outputs = problem.restricted.columns(U, s) @ alphas / weights
     hinges = np.maximum(1 - outputs, 0.0)
-    measure = build_measure(U, s, alphas / scale, phi)
+    measure = build_measure(U, s, alphas / scale, phi, bias)
     objective = attained_hinge_objective(measure, given, costs)
     # The bound is above the objective by rounding only.
     lower = min(1 / (problem.upper * scale), objective)
     status, certified = judge_bracket(Bracket(lower, objective), options.tol, ended=ending.status)
     return SoftVariationNormSolution(
+        **vars(measure),
         objective=objective,
         lower_bound=lower,
         certified=certified,
         status=status,
         dual=weights * problem.dual / (problem.upper * scale),
         seconds=time.monotonic() - started,
-        atoms=measure.atoms,
-        weights=measure.weights,
-        bias=bias,
-        slope=phi.slope,
         local_gap=problem.local_gap(),
         hinge=float(hinges.sum()),
         margin=float(outputs.min()) / measure.mass if measure.mass > 0 else 0.0,

@@ -209,19 +209,16 @@ def _least_variation_norm(
                 ended = Status.INTERRUPTED
         dual[targets.kept] = problem.dual / problem.upper / split_lengths(data.Z[targets.kept])[0]
         local_gap, proof = problem.local_gap(), problem.proof
-    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), options.activation)
+    measure = build_measure(atoms, np.sign(alphas), np.abs(alphas), options.activation, bias)
     residual = attained_residual(measure, data.Z, y)
     reached = residual <= _REACHED * height
     upper = upper if targets.exact else np.inf
     return MeasureInterpolation(
         **_judge(norm if reached else np.inf, lower, upper, options.tol, ended),
+        **vars(measure),
         residual=residual,
         dual=dual,
         seconds=time.monotonic() - started,
-        atoms=measure.atoms,
-        weights=measure.weights,
-        bias=bias,
-        slope=measure.slope,
         local_gap=local_gap,
         lower_bound_from=describe_proof(dual, proof),
     )

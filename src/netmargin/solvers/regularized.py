@@ -3,7 +3,7 @@ logistic and squared, by column generation.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,8 @@ def f1_logistic(
         title="regularized logistic loss",
         in_units=lambda bracket: Bracket(bracket.lower * cost, bracket.upper * cost),
     )
-    measure = build_measure(best.W, np.sign(best.A[:, 0]), np.abs(best.A[:, 0]) / unit, phi)
+    signs, sizes = np.sign(best.A[:, 0]), np.abs(best.A[:, 0]) / unit
+    measure = build_measure(best.W, signs, sizes, phi, bias)
     attained = attained_logistic_objective(measure, data, regularization)
     used, objective, lower, status, certified = _settle(best, ending, cost, attained, _LOG_2)
     return LogisticVariationNormSolution(
@@ -136,11 +137,7 @@ def f1_logistic(
         status=status,
         dual=data.y * best.dual * cost,
         seconds=time.monotonic() - started,
-        atoms=measure.atoms[used],
-        weights=measure.weights[used],
-        bias=bias,
-        power=phi.power,
-        slope=phi.slope,
+        **vars(replace(measure, atoms=measure.atoms[used], weights=measure.weights[used])),
         log_loss=Logistic().log_sum(data.y * samples.outputs(best.W[used], best.A[used])[:, 0])
         - float(np.log(len(data))),
         local_gap=max(0.0, best.searched_bracket.gap),
@@ -191,7 +188,8 @@ def f1_squared(
         in_units=lambda bracket: Bracket(bracket.lower * cost * unit, bracket.upper * cost * unit),
     )
     # In units of the largest value, which may be beyond the squares of float64.
-    measure = build_measure(best.W, np.sign(best.A[:, 0]), np.abs(best.A[:, 0]) / length, phi)
+    signs, sizes = np.sign(best.A[:, 0]), np.abs(best.A[:, 0]) / length
+    measure = build_measure(best.W, signs, sizes, phi, bias)
     in_units = SolverData(data.Z, data.y / size)
     attained = attained_squared_objective(measure, in_units, roots**2, price / size)
     nothing = float((target**2).mean()) / 2
@@ -204,10 +202,7 @@ def f1_squared(
         status=status,
         dual=best.dual * cost * size * roots,
         seconds=time.monotonic() - started,
-        atoms=measure.atoms[used],
-        weights=measure.weights[used] * size,
-        bias=bias,
-        slope=phi.slope,
+        **vars(replace(measure, atoms=measure.atoms[used], weights=measure.weights[used] * size)),
         loss=float((residuals**2).mean()) / 2 * unit,
         local_gap=max(0.0, best.searched_bracket.gap),
         lower_bound_from=describe_proof(best.dual, best.proof),

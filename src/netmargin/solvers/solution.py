@@ -217,14 +217,14 @@ def _no_measure(layers: list[nn.Module], more: str) -> ModelError:
 
 
 def build_measure(
-    U: np.ndarray, signs: np.ndarray, alphas: np.ndarray, activation: Activation
+    U: np.ndarray, signs: np.ndarray, alphas: np.ndarray, activation: Activation, bias: bool
 ) -> ReLUMeasure:
     """The measure of sum_j alphas_j signs_j phi(U_j . x~), unit U (k, D) and alphas >= 0."""
     root, mass = (np.sqrt(2), 2) if activation.power == 1 else (1.0, 1)
     return ReLUMeasure(
         atoms=np.column_stack([U, signs]) / root,
         weights=mass * alphas,
-        bias=False,
+        bias=bias,
         power=activation.power,
         slope=activation.slope,
     )
