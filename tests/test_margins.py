@@ -75,6 +75,16 @@ def test_normalized_margins_do_not_move_under_scaling(c, split, seed):
     )
 
 
+@pytest.mark.parametrize("loss", ["logistic", "logistic-cubic"])
+@pytest.mark.parametrize("w", [1.5e-8, 0.1, -1.5e-8])
+def test_no_rounding_lifts_a_smoothed_margin_above_the_smallest(loss, w):
+    """Near 0 the cubic loss is flat: margins of 1e-8 and 1e-4 have one loss in float64."""
+    net = torch.nn.Linear(1, 1, bias=False).double()
+    torch.nn.init.constant_(net.weight, w)
+    report = nm.measure(net, ([[1.0]], [1]), loss=loss)
+    assert report.smoothed_margin <= report.normalized_margin
+
+
 def test_smoothed_margins_use_the_sum_and_lie_below(separated, digits):
     for loss in BY_NAME.values():
         report = nm.measure(separated, digits, loss=loss)

@@ -453,6 +453,15 @@ def test_soft_margins_are_proved_by_their_dual(C):
         assert solution.objective - solution.dual.sum() <= 1e-6 * solution.objective
 
 
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_soft_margins_of_weighted_samples_are_proved_by_their_dual(C):
+    """At the smaller C the weights that every search begins with are the best."""
+    weights = np.array([1.0, 0.1])
+    solution = f1_soft_margin([[1.0], [2.0]], [1, -1], C=C, sample_weight=weights, bias=False)
+    assert solution.dual.sum() == pytest.approx(solution.lower_bound, rel=1e-12)
+    assert (solution.dual <= C * weights * (1 + 1e-12)).all()
+
+
 # Kernels
 
 

@@ -267,7 +267,8 @@ class MarginReport(Record):
         if (log_norm := self.log_norms.get(name)) is None:
             return None, None
         ratio = logspace.scaled_ratio
-        smoothed = self.loss.inverse_link(self.log_loss)
+        # Where the loss is flat its rounding is far more than that of the margins it is made of.
+        smoothed = min(self.loss.inverse_link(self.log_loss), self.q_min)
         return ratio(self.q_min, log_norm), ratio(smoothed, log_norm)
 
     def _input_row(self, name: str) -> Margin:

@@ -50,7 +50,7 @@ class Interpolation(Solution):
     #: f takes the very values with this norm is proved where `certified`.
     norm: float
     lower_bound: float  #: Of the least norm, proved by `dual`; inf where no such f exists
-    residual: float  #: The largest |f(x_n) - y_n|, in units of y
+    residual: float  #: At least the largest |f(x_n) - y_n|, in units of y: rounding counts
     #: Whether norm and lower_bound agree within the tolerance, and it is proved that some f of a
     #: norm that agrees too takes the very values, or that no such f exists; False for a search that
     #: was interrupted

@@ -32,9 +32,9 @@ class RelativeLoss(nn.Module):
 
     It takes the place of `torch.nn.CrossEntropyLoss()` in a loop of your own, but not with the same
     rate. F follows the training: `rescale()` after each epoch sets it to the log of the mean loss
-    of that epoch, so that losses of 1e-800 give gradients of ordinary size. A step of an optimizer
-    on this loss is a step on the mean loss with a rate e^-F times larger, which is how losses get
-    that small.
+    of that epoch, so that losses of 1e-800 give gradients of ordinary size. A step of SGD on this
+    loss is a step on the mean loss with a rate e^-F times larger, which is how losses get that
+    small.
 
     These gradients do not vanish as the data are fitted, so that a constant rate of SGD wrecks nets
     that are not linear. Take `torch.optim.Adam` at 1e-3, or the rate of docs/training-loops.md.

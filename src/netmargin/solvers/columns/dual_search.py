@@ -174,12 +174,13 @@ class DualSearch(NeuronSearch):
         """Keep dual weights if their bound is best; no value is larger there, by `proof`."""
         # The weights have p . target = 1 up to rounding: their bound is in units of what it is.
         terms = dual * self.restricted.rows.target
-        unit = math.fsum(terms) - (self.Z.shape[1] + _ULPS) * EPS * float(np.abs(terms).sum())
+        total = math.fsum(terms)
+        unit = total - (self.Z.shape[1] + _ULPS) * EPS * float(np.abs(terms).sum())
         if unit <= 0:  # weights that cancel each other say nothing
             return
         upper = max(value, self.restricted.slack_bound(dual)) / unit
         if upper < self.upper:
-            self.upper, self.dual, self.proof = float(upper), dual, proof
+            self.upper, self.dual, self.proof = float(upper), dual / total, proof
 
     def drop_dust(self) -> None:
         """Drop dual weights that the proof does not need: mixing leaves some far away."""
