@@ -400,6 +400,8 @@ def test_nets_of_tokens_are_compared_by_their_answers_and_behind_a_layer(plane):
     assert alike.distances.tolist() == own.distances.tolist()
     with pytest.raises(nm.ArgumentError, match="'embedding' is no module of Sequential.* 0, 1, 2"):
         nm.compare(tokens, data, input_margins=True, layer="embedding", progress=False)
+    named = nm.input_margins(tokens[1], data, layer="0", progress=False)
+    assert torch.equal(named.distances, own.distances)
     nets = {name: Mapped(net, torch.detach) for name, net in NETS.items()}
     with pytest.raises(nm.ModelError, match="no gradient"):
         nm.compare(nets, *plane, input_margins=True, progress=False)

@@ -141,7 +141,14 @@ def compare(
             near: bool | InputMargins = input_margins
             with hear_warnings() as heard, display.part(shown, index, 1, len(named)):
                 if near and layer is not None:
-                    near = _measure_behind(model, first, layer, rivals, batch_size)
+                    near = measure_input_margins(
+                        model,
+                        first,
+                        layer=layer,
+                        rivals=rivals,
+                        batch_size=batch_size,
+                        progress=False,
+                    )
                 known = None if heldout is None else data is None
                 found = measured(first, input_margins=near, rivals=rivals, heldout=known)
                 (reports if data is None or heldout is None else training).append(found)
@@ -161,21 +168,6 @@ def compare_reports(
     differences = _differences(kind, names, reports)
     near = _distance_differences("training" if training else kind, names, training or reports)
     return Comparison(names, tuple(reports), tuple(training), (*differences, *near))
-
-
-def _measure_behind(
-    model: nn.Module, data: Data, layer: str, rivals: int | None, batch_size: int
-) -> InputMargins:
-    """Distances in the output of a module that is named. Raises ArgumentError where it is none."""
-    parts = dict(model.named_modules())
-    if layer not in parts:
-        raise ArgumentError(
-            f"layer={layer!r} is no module of {type(model).__name__}; its modules are"
-            f" {', '.join(list(parts)[1:7])}, ..."
-        )
-    return measure_input_margins(
-        model, data, layer=parts[layer], rivals=rivals, batch_size=batch_size, progress=False
-    )
 
 
 class _SamePasses:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..core.arguments import check_count, check_flag, check_instance, check_optional
 from ..core.records import Certainty, Row, Table, json_ready, number
 from ..core.saved_records import Record
+from ..errors import ArgumentError
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
 from ..nets.labels import ClassNames, name_labels
 from ..nets.model import require_finite
@@ -141,7 +142,7 @@ def input_margins(
     model: nn.Module,
     data: Data,
     *,
-    layer: nn.Module | None = None,
+    layer: nn.Module | str | None = None,
     rivals: int | None = None,
     progress: bool = True,
     batch_size: int = 100,
@@ -163,9 +164,10 @@ def input_margins(
         can differentiate.
     data : tuple (X, y), or iterable of (x, y)
         Samples and labels, as for `measure`; streamed batch by batch.
-    layer : nn.Module or None, default None
-        A module of the model, in whose output distances are measured in place of the input. For
-        token numbers, which have no gradient, it is the first embedding where none is given.
+    layer : nn.Module, str or None, default None
+        A module of the model, or its name, in whose output distances are measured in place of the
+        input. For token numbers, which have no gradient, it is the first embedding where none is
+        given.
     rivals : int or None, default None
         How many classes to look at per sample, those with the largest scores first; None is all of
         up to 20 classes, and 10 of more, for which d_n can only be too large: see `headroom`.
@@ -204,17 +206,18 @@ def input_margins(
     beyond the papers.
     """
     model, samples = open_model_and_data(model, data)
-    what = "a module of the model, such as model.embedding"
-    check_optional(check_instance, "layer", layer, nn.Module, what)
+    what = "a module of the model, such as model.embedding, its name"
+    check_optional(check_instance, "layer", layer, (nn.Module, str), what)
+    place = _find_layer(model, layer) if isinstance(layer, str) else layer
     require_order(samples)
     rivals, names = check_optional(check_count, "rivals", rivals), ClassNames(class_names)
     batch_size, progress = check_count("batch_size", batch_size), check_flag("progress", progress)
 
     def score(x: Any) -> tuple[Tensor, Tensor]:
-        nonlocal layer
-        if layer is None and (tokens := token_layer(model, x)):
-            layer = tokens[1]
-        return differentiable_scores(model, x, layer)
+        nonlocal place
+        if place is None and (tokens := token_layer(model, x)):
+            place = tokens[1]
+        return differentiable_scores(model, x, place)
 
     def compute(batch: ScoredBatch) -> tuple[Boundaries, Tensor, Tensor]:
         near = find_boundaries(batch.point, batch.outputs, batch.targets, rivals=rivals)
@@ -233,5 +236,16 @@ def input_margins(
     )
     boundaries, q, classes = zip(*parts, strict=True)
     found = InputMargins.joined(boundaries, torch.cat(q), torch.cat(classes), doubt.text)
-    called = next((name for name, part in model.named_modules() if part is layer), "")
+    called = next((name for name, part in model.named_modules() if part is place), "")
     return replace(found, class_names=names.names, layer=called)
+
+
+def _find_layer(model: nn.Module, name: str) -> nn.Module:
+    """The module of a net that has a name. Raises ArgumentError where there is none."""
+    parts = dict(model.named_modules())
+    if name not in parts:
+        raise ArgumentError(
+            f"layer={name!r} is no module of {type(model).__name__}; its modules are"
+            f" {', '.join(list(parts)[1:7])}, ..."
+        )
+    return parts[name]
