@@ -270,7 +270,7 @@ def bracket_as_before(problem: Samples, name: str) -> Bracket | None:
     else:
         return None
     if name == "hard":
-        found = f1_max_margin(Z, loss.labels.y[:, 0], **options)
+        found: Any = f1_max_margin(Z, loss.labels.y[:, 0], **options)
         unit = 0.5 if power == 1 else 1.0
         return Bracket(
             unit / found.upper_bound, unit / found.margin if found.margin > 0 else np.inf

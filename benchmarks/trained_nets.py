@@ -103,7 +103,8 @@ def import_file(package: str, file: str, *others: str, **names: object) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    module: Any = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     module.folder = path.parents[file.count("/")]
     return module

@@ -159,9 +159,9 @@ def _run_trainer(data: tuple[Tensor, Tensor], looks: _Timed, folder: str) -> Non
     from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
     X, y = data
-    sizes = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+    sizes = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "num_labels": 10}
     net = BertForSequenceClassification(
-        BertConfig(vocab_size=WORDS, num_labels=10, intermediate_size=512, **sizes)
+        BertConfig(vocab_size=WORDS, intermediate_size=512, **sizes)
     )
     arguments = TrainingArguments(
         folder,
