@@ -13,9 +13,8 @@ from ..gallery.figure import Check, Figure, Row, Settings, by_scale
 def compute(run: Row, settings: Settings) -> Row:
     """Evaluate grad F' for a = alpha u on a grid of (alpha, b), and how far |a_j| is from |b_j|."""
     X, y = clusters(settings["n"], 2, k=3, seed=run["seed"])
-    steps, seeds = settings["steps"], (run["seed"],)
-    rate = lambda t: np.full(len(t), settings["rate"])  # noqa: E731
-    runs = train_both_layers(X, y, width=200, steps=steps, rate=rate, seeds=seeds, progress=False)
+    options = {"steps": settings["steps"], "rate": settings["rate"], "seeds": (run["seed"],)}
+    runs = train_both_layers(X, y, width=200, progress=False, **options)
     snapshot = runs.snapshots[-1]
     positions = snapshot.positions(0)
     inner, outer = np.linalg.norm(positions[:, :-1], axis=1), np.abs(positions[:, -1])

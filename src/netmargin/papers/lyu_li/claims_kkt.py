@@ -67,8 +67,7 @@ def _flow_late(trial: Trial, rates: float) -> LateFlow:
     shape, loss, options = _LATE_FLOWS[trial.number % len(_LATE_FLOWS)]
     start = Start.drawn(trial, loss=loss, **shape)
     start.move_near_optimum(trial, 0.3, loss)
-    scaled = lambda point: {"0.weight": torch.full_like(point["0.weight"], rates)}  # noqa: E731
-    metric = scaled if rates != 1 else None
+    metric = (lambda p: {"0.weight": torch.full_like(p["0.weight"], rates)}) if rates != 1 else None
     # 1 - beta falls like a power of log 1/Loss: not all starts are near at the same loss.
     rules = [_Aligned()]
     flow = run_flow(start, -1000, loss, rules=rules, rtol=1e-5, levels=[-3], metric=metric)

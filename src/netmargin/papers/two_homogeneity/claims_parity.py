@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -182,12 +183,12 @@ def parity_error(
     rise: float = 0.0,
 ) -> Finding:
     if trial.number == 0:
-        draw = lambda n, seed: datasets.parity(15, 2, n, seed=seed)  # noqa: E731
+        draw = partial(datasets.parity, 15, 2)
         return compare_on_draws(trial, draw, samples, margin, flow_and_kernels)
     if trial.number == 3:
         return _compare_over_dimensions(trial, per_dimension, margin, rise)
     if trial.number == 4:
-        draw = lambda n, seed: datasets.parity(10, 4, n, seed=seed)  # noqa: E731
+        draw = partial(datasets.parity, 10, 4)
         four = replace(trial, number=0)  # draws, of five seconds each
         return compare_on_draws(four, draw, 180, margin, flow_and_kernels)
     skewed, corners = trial.number % 2 == 0, datasets.parity(8, 2)

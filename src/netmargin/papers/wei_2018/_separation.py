@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,9 @@ def separation(
 ) -> tuple[float, list[float]]:
     """Test errors at the minimum of mean loss + 1e-4 ||theta||^2, and of kernels at all SCALES."""
     (X, y), (T, t) = train, test
-    make = lambda: mlp([X.shape[1], 50, 1], bias="none")  # noqa: E731
-    options: dict[str, Any] = {"starts": 1, "iterations": 60, "seed": seed}
-    lambdas = [3e-2, 1e-2, 3e-3, 1e-3, 1e-4]
-    path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)
+    make = partial(mlp, [X.shape[1], 50, 1], bias="none")
+    options: dict[str, Any] = {"starts": 1, "iterations": 60, "seed": seed, "progress": False}
+    path = regularization_path(make, (X, y), lambdas=[3e-2, 1e-2, 3e-3, 1e-3, 1e-4], **options)
     wrong = t.numpy() * evaluate_minimizer(make, path, T) <= 0
     return float(wrong.mean()), kernel_errors(train, test)
 
@@ -59,9 +59,9 @@ def compare_on_draws(
 ) -> Finding:
     """Compare the net with the kernel that is best in the mean, as TREND says, `margin` for 0.1."""
     seeds = trial.random.integers(2**31, size=(4 + 4 * (trial.number > 0), 2))
-    tests = [draw(2000, b) for _, b in seeds]
+    tests = [draw(2000, seed=b) for _, b in seeds]
     pairs = [
-        compare(draw(samples, a), test, seed=int(a))
+        compare(draw(samples, seed=a), test, seed=int(a))
         for (a, _), test in zip(seeds, tests, strict=True)
     ]
     net, kernels = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])

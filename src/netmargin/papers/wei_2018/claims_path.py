@@ -102,7 +102,7 @@ def max_margin_path(
         violations += [*(mean / np.log1p(others * (classes - 1) * np.exp(-least)) - 1).ravel()]
         violations += [*(share * np.log1p(np.exp(-least)) / count / mean - 1).ravel()]
         widths = [3, *[_WIDTH] * (order - 1), classes if classes > 2 else 1]
-        make = lambda: make_linear_net(widths)  # noqa: E731
+        make = partial(make_linear_net, widths)
         best, _ = maximize_linear_margin(Z, norm)
         # Of all nets with the same product the balanced one is least, or the one of equal entries.
         units = {"global": order ** (-order / 2), "l1": float(order) ** -order}

@@ -2,6 +2,7 @@
 and the l1 SVM.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ def compute(run: Row, settings: Settings) -> Row:
     """Follow the margins along the path, and both functions divided by their norms."""
     X, y = torch.tensor(settings["x"], dtype=torch.float64)[:, None], torch.tensor(settings["y"])
     exact = f1_max_margin(X, y)
-    make = lambda: mlp([1, settings["width"], 1])  # noqa: E731
+    make = partial(mlp, [1, settings["width"], 1])
     options = {"lambdas": settings["lambdas"], "starts": settings["starts"]}
     path = regularization_path(make, (X, y), seed=run["seed"], progress=False, **options)
     grid = np.linspace(1.3 * min(settings["x"]), 1.3 * max(settings["x"]), 401)

@@ -1,6 +1,7 @@
 """Figure 3: neural networks and kernel methods, classification and regression, with bounds."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,7 @@ def compute(run: Row, settings: Settings) -> Row:
     X, y, values, v = X[:n], y[:n], values[:n] / scale, (v / scale).numpy()
     radius = float(X.norm(dim=1).max())
     found: Row = {}
-
-    make = lambda: mlp([d, n, 1], bias="none")  # noqa: E731
+    make = partial(mlp, [d, n, 1], bias="none")
     options = {"starts": 1, "iterations": settings["iterations"], "seed": seed}
     lambdas = [1e-2, 1e-4, 1e-6, 1e-8]
     path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)

@@ -2,6 +2,7 @@
 MNIST.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,7 @@ def compute(run: Row, settings: Settings) -> Row:
     (X, y), (T, t) = _teacher(run, settings) if of_teacher else _images(run, settings)
     strongest, weakest = settings["lambdas"] if of_teacher else settings["image_lambdas"]
     lambdas = np.geomspace(strongest, weakest, settings["stages"]).tolist()
-    widths = [X.shape[1], run["width"], 1 if of_teacher else 10]
-    make = lambda: mlp(widths, bias="none")  # noqa: E731
+    make = partial(mlp, [X.shape[1], run["width"], 1 if of_teacher else 10], bias="none")
     options = {"starts": 1, "iterations": settings["iterations"], "seed": run["seed"]}
     path = regularization_path(make, (X, y), lambdas=lambdas, progress=False, **options)
     error = 1 - measure(load_minimizer(make, path), (T, t)).accuracy
