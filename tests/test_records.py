@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from sklearn.base import BaseEstimator
 
 import netmargin as nm
-from netmargin.core.records import Shown
+from netmargin.core.records import Shown, number
 from tests.docstrings import list_public
 
 INTERNAL = {  # never returned by a public function
@@ -231,3 +232,21 @@ def test_an_ascent_is_shown_by_the_net_that_it_returns():
     shown = repr(ascent)
     for name in ("log10_mean_loss", "normalized_margin", "q_min"):
         assert f" {name}={getattr(report, name):.6g} " in shown
+
+
+def test_bounds_are_rounded_outwards_and_the_last_digits_of_float64_do_not_move_the_fourth():
+    bounds = {
+        1.0: ("1", "1"),
+        0.7: ("0.7", "0.7"),
+        1 + 1e-14: ("1", "1 + 1e−14"),
+        1 - 1e-14: ("1 − 1e−14", "1"),
+        -1 - 1e-14: ("−1 − 1e−14", "−1"),
+        1.000001: ("1", "1.001"),
+        0.123449: ("0.1234", "0.1235"),
+    }
+    for value, (below, above) in bounds.items():
+        assert (number(value, ROUND_FLOOR), number(value, ROUND_CEILING)) == (below, above)
+    for value in np.random.default_rng(0).normal(size=100).round(3) * (1 + 3e-13):
+        low, high = (number(value, way).replace("−", "-") for way in (ROUND_FLOOR, ROUND_CEILING))
+        assert eval(low) <= value <= eval(high)
+        assert eval(high) - eval(low) <= 1e-3 * abs(value)

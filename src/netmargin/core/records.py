@@ -5,7 +5,7 @@ import math
 import numbers
 import textwrap
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_EVEN, Context
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from enum import Enum, StrEnum
 from fractions import Fraction
 from html import escape
@@ -22,6 +22,8 @@ _LONGEST, _LONGEST_TEXT = 280, 90
 """Characters of a whole line, and of one piece of text in it: a line and a half of a notebook."""
 _WIDTH = 100
 """Characters of a line of text: what terminals and notebooks show without wrapping."""
+_UNSEEN = Decimal("1e-9")
+"""What bounds are widened by for the rounding of float64, and far less than four digits show."""
 
 
 class Certainty(StrEnum):
@@ -175,12 +177,21 @@ def printable(name: str) -> str:
 
 
 def number(value: float | None, rounding: str = ROUND_HALF_EVEN) -> str:
-    """A number with four digits as tables show it, rounded away from what is not proved."""
+    """A number with four digits as tables show it, rounded away from what is not proved; a bound
+    that is a number of four digits but for rounding is shown as that and the rest, 1 + 1e-14.
+    """
     if value is None:
         return "–"
+    rest = ""
     if value and math.isfinite(value):
-        value = float(Context(prec=4, rounding=rounding).create_decimal_from_float(value))
-    return f"{value + 0.0:.4g}".replace("-", "−")  # -0 is 0
+        exact = Decimal(value)
+        near, shown = (Context(4, way).plus(exact) for way in (ROUND_HALF_EVEN, rounding))
+        if near != shown and abs(exact - near) < _UNSEEN * abs(exact):
+            shown, over = near, float(Context(1, rounding).subtract(exact, near))
+            if value != float(near):  # 0.7 is not 7/10 in all digits
+                rest = f" {'+' if over > 0 else '-'} {abs(over):.0e}"
+        value = float(shown)
+    return f"{value + 0.0:.4g}{rest}".replace("-", "−")  # -0 is 0
 
 
 # No colour of text and no ground but the notebook's own, except for white on teal: 6.4 to 1.
