@@ -405,6 +405,14 @@ def test_a_printed_error_that_cannot_be_shown_makes_its_claim_fail():
     assert "was not refuted" in "\n".join(failure(entry))
 
 
+def test_numbers_that_are_shown_as_0_have_no_minus():
+    shown = f"{-1e-9:.4f}, {-0.0:g}, {-0.011:.3f}, 1e-0, m^{-0.5}"
+    for found in (Finding.of([-0.0], shown, shown), Finding.of_one([-0.0, -1], shown, shown)):
+        assert found.setting == found.measured == "0.0000, 0, -0.011, 1e-0, m^-0.5"
+        assert len(found.violations) == 1
+    assert len(Finding.of_one([], "nothing").violations) == 0
+
+
 def test_entries_of_claims_that_fail():
     """The first violated instance, not the worst; NaN violates; no instance proves nothing."""
     claim = made(lambda trial: [0.0, trial.number - 1.0])

@@ -180,7 +180,7 @@ class Claim(Shown):
         return Entry(
             claim=self,
             instances=sum(len(finding.violations) for finding in found.values()),
-            worst=max((float(f.violations.max(initial=0.0)) for f in found.values()), default=0.0),
+            worst=max([0.0, *(float(f.violations.max(initial=0)) for f in found.values())]),
             seconds=time.monotonic() - started,
             setting=last.setting,
             measured=last.measured,

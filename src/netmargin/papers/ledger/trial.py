@@ -1,7 +1,8 @@
 """One trial of a claim: the random generators that draw its instances, and what it found."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +12,9 @@ from ...core.records import Shown
 
 _ENTRYWISE = ("normal", "standard_normal", "uniform", "random", "exponential", "integers", "choice")
 """Draws with independent entries, each of which may be drawn anew alone."""
+
+_MINUS_OF_ZERO = re.compile(r"(?<![\w.)])-(?=0(\.0*)?(?![\d.]))")
+"""The minus of a number that is 0 in the digits shown, as -0.0000."""
 
 
 class _Mutated:
@@ -94,7 +98,8 @@ class Finding(Shown):
         if isinstance(violations, torch.Tensor):
             violations = violations.detach().cpu().numpy()
         flat = np.atleast_1d(np.asarray(violations, dtype=np.float64)).ravel()
-        return cls(np.where(np.isnan(flat), np.inf, flat), setting, measured, room)
+        texts = (_MINUS_OF_ZERO.sub("", text) for text in (setting, measured))
+        return cls(np.where(np.isnan(flat), np.inf, flat), *texts, room)
 
     @classmethod
     def of_one(cls, criteria: Any, setting: str, measured: str = "", **room: float) -> "Finding":
@@ -102,8 +107,9 @@ class Finding(Shown):
 
         Its violation is the largest of them. Without any criterion no instance was examined.
         """
-        found = cls.of(criteria, setting, measured).violations
-        return cls(found.max(keepdims=True) if len(found) else found, setting, measured, room)
+        found = cls.of(criteria, setting, measured, **room)
+        most = found.violations.max(keepdims=True, initial=-np.inf)
+        return replace(found, violations=most[: len(found.violations)])
 
 
 def excess(found: Any, bound: Any) -> Any:
