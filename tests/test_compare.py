@@ -402,6 +402,9 @@ def test_nets_of_tokens_are_compared_by_their_answers_and_behind_a_layer(plane):
         nm.compare(tokens, data, input_margins=True, layer="embedding", progress=False)
     named = nm.input_margins(tokens[1], data, layer="0", progress=False)
     assert torch.equal(named.distances, own.distances)
+    for ignored in ({"layer": "0"}, {"rivals": 1}):
+        with pytest.raises(nm.ArgumentError, match=f"{next(iter(ignored))}.*input_margins=True"):
+            nm.compare(tokens, data, progress=False, **ignored)
     nets = {name: Mapped(net, torch.detach) for name, net in NETS.items()}
     with pytest.raises(nm.ModelError, match="no gradient"):
         nm.compare(nets, *plane, input_margins=True, progress=False)

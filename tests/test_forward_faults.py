@@ -490,3 +490,18 @@ class OtherOrder(nn.Linear):
 class OtherSize(nn.Linear):
     def forward(self, x):
         return super().forward(x) * len(x)
+
+
+def test_what_is_seen_twice_within_one_call_is_warned_of_once(tmp_path):
+    net = nn.Sequential(nn.Linear(3, 2), nn.Softmax(1))
+    data = torch.randn(40, 3), torch.arange(40) % 2
+    heldout = torch.randn(30, 3), torch.arange(30) % 2
+    calls = {
+        "page": lambda: nm.page(net, data, heldout, out=tmp_path / "page.html"),
+        "flow": lambda: nm.gradient_flow(net, data, time=0.1, estimate_error=True, progress=False),
+    }
+    for call in calls.values():
+        for _ in range(2):  # another call says it again
+            with pytest.warns(UserWarning, match="These scores are probabilities") as heard:
+                call()
+            assert [warning.filename for warning in heard] == [__file__]

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 import warnings
 
@@ -206,3 +207,25 @@ def test_least_norms_are_proved_in_few_rounds(monkeypatch):
     found = solvers.min_norm_interpolation(random.normal(size=(60, 1)), random.normal(size=60))
     assert found.certified
     assert len(solved) <= 25
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize(
+    "kind", [(torch.float32, 1.0, 1e-38, 6), (torch.float64, 1e-200, 1e-108, 13)]
+)
+def test_scores_too_small_for_their_type_are_said_where_they_move_margins(outputs, kind):
+    dtype, inputs, least, steps = kind
+    X, y = inputs * torch.randn(30, 4, dtype=dtype), torch.arange(30) % 2
+    net, weights = torch.nn.Linear(4, outputs, bias=False).to(dtype), torch.randn(outputs, 4)
+    for size in least * 10.0 ** -np.arange(steps):
+        net.weight.data = weights.to(dtype) * size
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            found = nm.measure(net, (X, y))
+        off = re.search("smallest margin, .* is known to (.*)% of itself at best", found.warning)
+        assert [str(w.message) for w in heard] == [found.warning] * bool(off)
+        net.weight.data = net.weight.data * 2.0**100  # in the middle of the range
+        error = abs(found.q_min * 2.0**100 / nm.measure(net, (X, y)).q_min - 1)
+        # A sum of four products is rounded seven times, by half a unit each.
+        assert error < (4 * float(off[1]) / 100 if off else 5e-5)
+    assert off

@@ -117,6 +117,11 @@ def compare(
     input_margins = check_flag("input_margins", input_margins)
     progress = check_flag("progress", progress)
     check_optional(check_instance, "layer", layer, str, "the name of a module")
+    if layer is not None and not input_margins:
+        raise ArgumentError(
+            f"layer={layer!r} says where input margins are measured, which were not asked for: give"
+            " input_margins=True, too, or leave it out."
+        )
     if data is None and heldout is None:
         raise DataError("compare needs labelled data: nm.compare(models, heldout=(X, y)).")
     data, heldout = map(_tell_passes, (data, heldout))
@@ -150,7 +155,8 @@ def compare(
                         progress=False,
                     )
                 known = None if heldout is None else data is None
-                found = measured(first, input_margins=near, rivals=rivals, heldout=known)
+                few = None if isinstance(near, InputMargins) else rivals
+                found = measured(first, input_margins=near, rivals=few, heldout=known)
                 (reports if data is None or heldout is None else training).append(found)
                 if data is not None and heldout is not None:
                     reports.append(measured(heldout, heldout=True))

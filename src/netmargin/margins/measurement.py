@@ -135,6 +135,11 @@ def measure(
         input_margins = check_flag("input_margins", input_margins)
     if input_margins is True:  # the report names samples by their rows
         require_order(samples)
+    if rivals is not None and input_margins is not True:
+        raise ArgumentError(
+            "rivals says how many classes are looked at when distances are measured. Give"
+            " input_margins=True, too, or leave it out."
+        )
     check_choice("statistics", statistics, ("follow", "fixed"))
     names = ClassNames(class_names)
     nearly = NearAnswers(within, groups, names)

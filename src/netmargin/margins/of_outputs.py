@@ -9,6 +9,9 @@ from ..core import logspace
 from ..errors import ClassNotOfferedError, NonFiniteOutputError
 from ..nets.whole_tensors import are_finite
 
+_OFF = 1e-5
+"""A smallest margin that is off by less is not worth a word: float32 has seven digits."""
+
 
 def margins(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Margins and soft margins of a batch, not normalized, float64, shape (N,) each.
@@ -45,6 +48,21 @@ def best_others(outputs: Tensor, y: Tensor) -> Tensor:
     if outputs.shape[1] == 1:
         return (y < 0).long().cpu()
     return outputs.scatter(1, y[:, None], -math.inf).argmax(1).cpu()
+
+
+def doubt_digits(q: Tensor, dtype: torch.dtype) -> str:
+    """A sentence where scores of this type are so small that their margins q lose digits, or ""."""
+    least, fine = q.min().item(), torch.finfo(dtype)
+    # Both scores are rounded to multiples of the smallest number.
+    off = fine.tiny * fine.eps / abs(least) if 0 < abs(least) < fine.tiny else 0.0
+    if off < _OFF:
+        return ""
+    return (
+        f"The scores are so small that {str(dtype).removeprefix('torch.')} rounds them to few"
+        f" digits: the smallest margin, {least:.2g}, is known to {100 * off:.1g}% of itself at"
+        " best. Measure a copy of the net in float64, copy.deepcopy(model).double(), or one with"
+        " larger weights."
+    )
 
 
 def require_finite_margins(soft: Tensor, outputs: Tensor, y: Tensor, *, measured: int) -> None:

@@ -22,7 +22,7 @@ from ..nets.probabilities import Doubt, doubt_scores, doubt_signs, has_free_sign
 from ..nets.row_order import warn_of_dropped_rows
 from ..nets.shared import Sameness, is_own_batch, join_shares, require_same, writes_for_all
 from ..nets.stored_scale import doubt_scale
-from .of_outputs import margins, require_finite_margins
+from .of_outputs import doubt_digits, margins, require_finite_margins
 
 Found = TypeVar("Found")
 Opened = TypeVar("Opened")
@@ -87,13 +87,15 @@ def pass_over(
                             few = next(batches(samples, SAMPLES, model))[0]
                         doubt = doubt_scores(model, x, outputs)
                         scaled = doubt_scale(model, samples, x)
-                        doubt = _doubt_net(model, few, doubt, faults, slopes, scaled)
                         first = begin(x, outputs)
                         names.require_number(outputs.shape[1])
                         labels = Labels(outputs.shape[1])
                     targets = labels.encode(y).to(outputs.device)
                     hard, soft = margins(outputs, targets)
                     require_finite_margins(soft, outputs, targets, measured=measured)
+                    if not measured:
+                        faint = doubt_digits(hard, outputs.dtype)
+                        doubt = _doubt_net(model, few, doubt, faults, slopes, scaled, faint)
                     measured += len(soft)
                     if is_own_batch(index):
                         classes = targets.cpu()
@@ -130,14 +132,20 @@ def pass_over(
 
 
 def _doubt_net(
-    model: nn.Module, x: Any, doubt: Doubt, faults: str | None, slopes: bool, scaled: str
+    model: nn.Module,
+    x: Any,
+    doubt: Doubt,
+    faults: str | None,
+    slopes: bool,
+    scaled: str,
+    faint: str,
 ) -> Doubt:
     """Doubts about the scores of a net with its faults, of which it warns if they are new."""
     new = []
     if faults is None:
         faults = find_faults(model, x)
-        new = [faults, doubt.text if doubt.saturated else ""]
+        new = [faults, doubt.text if doubt.saturated else "", faint]
     masked = doubt_slopes(model, x) if slopes and not faults and x.is_floating_point() else ""
     for said in filter(None, (*new, masked, scaled)):
         warn_caller(said)
-    return doubt._replace(text=" ".join(filter(None, (faults, doubt.text, masked, scaled))))
+    return doubt._replace(text=" ".join(filter(None, (faults, doubt.text, masked, scaled, faint))))

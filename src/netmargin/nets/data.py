@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, default_collate
 
 from ..core.arguments import check_count
-from ..core.caller import warn_caller
+from ..core.caller import warn_caller, warn_once
 from ..core.saved_records import Record
 from ..errors import ArgumentError, DataError, NetmarginError
 from .accepted_models import check_model
@@ -63,7 +63,7 @@ def takes_data(function: Function) -> Function:
         classes = text_classes.get()
         try:
             given, named = encode(given, named)
-            with hear_outputs() as heard:
+            with hear_outputs() as heard, warn_once():
                 found = function(*given, **named) if within else call(given, named)
         finally:
             _within_another.reset(before)
