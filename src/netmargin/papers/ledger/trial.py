@@ -98,8 +98,8 @@ class Finding(Shown):
         if isinstance(violations, torch.Tensor):
             violations = violations.detach().cpu().numpy()
         flat = np.atleast_1d(np.asarray(violations, dtype=np.float64)).ravel()
-        texts = (_MINUS_OF_ZERO.sub("", text) for text in (setting, measured))
-        return cls(np.where(np.isnan(flat), np.inf, flat), *texts, room)
+        setting, measured = (_MINUS_OF_ZERO.sub("", text) for text in (setting, measured))
+        return cls(np.where(np.isnan(flat), np.inf, flat), setting, measured, room)
 
     @classmethod
     def of_one(cls, criteria: Any, setting: str, measured: str = "", **room: float) -> "Finding":
