@@ -28,8 +28,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def call_net(net: Any, x: Any) -> Any:
-    """What a net returns for x, which stays as it is. Every pass goes here or by `call_with`."""
-    with explain_forward_errors(x), following_casts(net), _uncompiled(net):
+    """What a net, or a method of one, returns for x, which stays as it is. Every pass goes here or
+    by `call_with`.
+    """
+    with (
+        explain_forward_errors(x),
+        following_casts(net),
+        _uncompiled(getattr(net, "__self__", net)),
+    ):
         # The net may overwrite its inputs: it gets copies, through which derivatives go. They cost
         # 2 of 600 microseconds in a step of training on 100 digits.
         places, names = arguments_of(net, map_tensors(Tensor.clone, x))
