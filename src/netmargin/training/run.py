@@ -104,7 +104,7 @@ class Run:
         self.kept = self._copy_state()
 
     def _begin_anew(self) -> None:
-        with self.randomness.undisturbed():
+        if isinstance(self.measured, Arrays):  # one more pass over a loader may cost much
             warn_of_contradictions(self.model, self.measured)
         net, known = settle_scores(self.model), self.homogeneity
         report = self._measure_by(
