@@ -27,11 +27,13 @@ class FieldDocs:
             source = "".join(map(inspect.getsource, bases))
         except (OSError, TypeError):  # a program without it, a session
             return self._text
-        fields, lines = getattr(kind, "__dataclass_fields__", {}), ["", "", "Attributes", "-" * 10]
+        fields, lines = getattr(kind, "__dataclass_fields__", {}), []
         told = {name: (above, of, beside) for above, name, of, beside in _FIELD.findall(source)}
         for name, (above, of, beside) in told.items():
             if name in fields and not name.startswith("_"):
                 meaning = re.findall("#:? (.*)", above) + [beside] * bool(beside)
                 lines += [f"{name} : {of}", *(f"    {line}" for line in meaning)]
+        if not lines:
+            return self._text
         head, examples, rest = self._text.partition("\n\nExamples\n")
-        return head + "\n".join(lines[: len(lines) * bool(lines[4:])]) + examples + rest
+        return "\n".join([head, "", "Attributes", "-" * 10, *lines]) + examples + rest
