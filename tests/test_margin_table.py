@@ -74,14 +74,30 @@ def test_quasi_margins_are_the_normalized_ones_where_exponents_are_equal(bias):
 
 
 def test_quasi_norms_beyond_float64():
-    """||theta|| = 1e200, exponents 1e-3 and 1: a* = 200 log(10) * 1000, the other unseen."""
-    a = solve_for_unit_norm([(1e-3, 1e300), (1.0, 4.0)])
+    """||theta|| = 1e150, exponents 1e-3 and 1: a* = 150 log(10) * 1000, the other unseen."""
+    a = solve_for_unit_norm([(1e-3, 1e150), (1.0, 2.0)])
     assert a == pytest.approx(150 * math.log(10) / 1e-3, rel=1e-13)
     for exponents, squares in (([0.3, 0.7, 1], [2, 1e-8, 5]), ([1, 1], [1e-300, 1e-300])):
-        groups = list(zip(exponents, squares, strict=True))
+        groups = [(k, math.sqrt(s)) for k, s in zip(exponents, squares, strict=True)]
         a = solve_for_unit_norm(groups)
-        total = sum(math.exp(-2 * a * k) * s for k, s in groups)
+        total = sum((math.exp(-a * k) * norm) ** 2 for k, norm in groups)
         assert total == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize(("first", "last"), [(-400, 0), (0, -400), (-600, 600), (500, 420)])
+def test_weights_whose_squares_leave_float64_have_the_margins_of_their_multiples(first, last):
+    """Layers times 2^a and 2^b: logs of norms move by that, and no distance moves."""
+    model, data = net_and_data([3, 6, 4], "none")
+    before, near = nm.measure(model.double(), data), nm.input_margins(model, data).distances
+    with torch.no_grad():
+        model[0].weight.mul_(2.0**first)
+        model[2].weight.mul_(2.0**last)
+    after = nm.measure(model, data)
+    moved = after.log_norms["layers"] - before.log_norms["layers"]
+    assert moved == pytest.approx((first + last) * math.log(2), rel=1e-12, abs=1e-9)
+    assert after.margins["layers"].value == pytest.approx(before.margins["layers"].value, rel=1e-9)
+    assert torch.allclose(nm.input_margins(model, data).distances, near, rtol=1e-9, atol=0)
+    assert 0 < after.norm < math.inf
 
 
 def test_quasi_margins_count_the_parameters_that_scale_and_no_others():

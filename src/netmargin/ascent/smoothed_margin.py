@@ -10,6 +10,7 @@ from ..homogeneity import Homogeneity
 from ..margins import margins, score_gaps
 from ..nets.model import scores
 from ..nets.net_on_samples import NetOnSamples
+from ..nets.whole_tensors import euclidean_norm
 
 _ACTIVE_TEMPERATURES = 30.0
 """Samples whose margin is further than this many temperatures above the smallest are left out: each
@@ -63,7 +64,7 @@ class SmoothedMargin:
         with torch.no_grad():
             for group, k in self._groups:
                 wanted = math.sqrt(k) if size is None else size * math.sqrt(k / self.order)
-                own = math.sqrt(sum(p.square().sum().item() for p in group))
+                own = math.hypot(*map(euclidean_norm, group))
                 for p in group:
                     p.mul_(wanted / own)
 

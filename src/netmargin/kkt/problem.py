@@ -17,6 +17,7 @@ from ..nets.forward_faults import SAMPLES, require_no_faults
 from ..nets.model import require_differentiable
 from ..nets.named_inputs import tensors_of
 from ..nets.net_on_samples import NetOnSamples
+from ..nets.whole_tensors import euclidean_norm
 from .constraints import BATCH, Constraints
 from .rounding import CLOSE, DRAWS, allow_for_rounding, draw_changes, largest_share, measure_spread
 from .slopes import Vector
@@ -119,16 +120,15 @@ def require_in_range(squares: float, scored: NetOnSamples) -> None:
     if not 0 < squares < math.inf:
         largest = max(part.abs().max().item() for part in tensors_of(scored.x))
         raise DataError(
-            "The inputs are too small or too large for float64, which does not hold squared lengths"
-            f" of weights or gradients. Divide all inputs by the largest, {largest:.3g}."
+            "The inputs, or a layer, are too small or too large for float64, which does not hold"
+            f" squared lengths of weights or gradients. Divide all inputs by the largest,"
+            f" {largest:.3g}, or make the layers about equally large."
         )
 
 
 def norm_of(vector: Vector) -> float:
     """The Euclidean norm of a vector in parameter space."""
-    # Not `** 2`, which raises an error where the square overflows.
-    norms = [torch.linalg.vector_norm(p).item() for p in vector.values()]
-    return math.sqrt(sum(norm * norm for norm in norms))
+    return math.hypot(*map(euclidean_norm, vector.values()))
 
 
 def inner_product(a: Vector, b: Vector) -> float:

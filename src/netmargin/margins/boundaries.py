@@ -12,6 +12,7 @@ from ..errors import ArgumentError, DataError, ModelError, OutOfMemoryError
 from ..nets.input_slopes import differentiate
 from ..nets.model import scores
 from ..nets.named_inputs import as_one_tensor, tensors_of
+from ..nets.whole_tensors import row_norms
 from .of_outputs import score_gaps
 
 _ALL_RIVALS = 20
@@ -158,7 +159,7 @@ def _gradient_sizes(gaps: Tensor, point: Tensor, *, last: bool) -> tuple[Tensor,
             f" {_WITHOUT}"
         )
     weighted = rows * point.detach().reshape(len(rows), -1)
-    return torch.linalg.vector_norm(rows, dim=1), torch.linalg.vector_norm(weighted, dim=1)
+    return row_norms(rows), row_norms(weighted)
 
 
 def _ratio(gaps: Tensor, sizes: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from torch import nn
 
@@ -32,46 +32,46 @@ def measure_norms(
     it leaves out; biases that block count in quasi alone.
     """
     homogeneity = normalizing_homogeneity(analysis)
-    squares = _squares(model)
-    counted = {name: s for name, s in squares.items() if name not in homogeneity.ignored}
-    # Exact summation: the norm does not depend on the order of the parameters.
-    total = math.fsum(counted.values())
+    norms = _norms(model)
+    # Sorted: the norm does not depend on the order of the parameters.
+    counted = sorted(norm for name, norm in norms.items() if name not in homogeneity.ignored)
+    total = math.hypot(*counted)
     if total == 0:
         raise ModelError(
             "All parameters are zero: the margin has no normalization. Initialize the model first."
         )
 
     # Logs of norms, never norms to a power: ||theta||^L of a deep net overflows float64.
-    def log_norm(names: Iterable[str]) -> float:
-        square = math.fsum(squares[n] for n in names)
-        return 0.5 * math.log(square) if square > 0 else -math.inf
+    def log_norm(parts: list[float]) -> float:
+        return math.log(norm) if (norm := math.hypot(*sorted(parts))) > 0 else -math.inf
 
     groups, members, order = homogeneity.groups, homogeneity.members, homogeneity.order
     logs: dict[str, float | None] = {"global": None, "layers": None, "partial": None}
     if order is not None:
-        scaled = [n for name, k in groups.items() if k > 0 for n in members[name]]
+        scaled = [norms[n] for name, k in groups.items() if k > 0 for n in members[name]]
         logs["partial"] = float(sum(k for k in groups.values() if k > 0)) * log_norm(scaled)
         # A partially homogeneous net has an order in its scaled part only.
         if homogeneity.whole:
             logs["global"] = float(order) * log_norm(counted)
             logs["layers"] = math.fsum(
-                float(k) * log_norm(members[name]) for name, k in groups.items() if k
+                float(k) * log_norm([norms[n] for n in members[name]])
+                for name, k in groups.items()
+                if k
             )
-    logs["quasi"], why = log_quasi_norm(squares, analysis)
-    return math.sqrt(total), logs, _reasons(homogeneity, logs) | {"quasi": why}
+    logs["quasi"], why = log_quasi_norm(norms, analysis)
+    return total, logs, _reasons(homogeneity, logs) | {"quasi": why}
 
 
-def _squares(model: nn.Module) -> dict[str, float]:
-    """The squared norm of every parameter. Raises ModelError where one is not finite."""
+def _norms(model: nn.Module) -> dict[str, float]:
+    """The norm of every parameter. Raises ModelError where one is not finite."""
     norms = {name: euclidean_norm(weight) for name, weight in effective_weights(model)}
-    squares = {name: norm * norm for name, norm in norms.items()}
-    for name, square in squares.items():
-        if not math.isfinite(square):
+    for name, norm in norms.items():
+        if not math.isfinite(norm):
             raise ModelError(
-                f"Parameter {name!r} holds NaN or infinite values, or values beyond 1e154. Load an"
-                " earlier checkpoint, or lower the rate."
+                f"Parameter {name!r} holds NaN or infinite values. Load an earlier checkpoint, or"
+                " lower the rate."
             )
-    return squares
+    return norms
 
 
 def _reasons(homogeneity: Homogeneity, logs: dict[str, float | None]) -> dict[str, str]:
@@ -89,22 +89,22 @@ def _reasons(homogeneity: Homogeneity, logs: dict[str, float | None]) -> dict[st
 
 
 def log_quasi_norm(
-    squares: Mapping[str, float], homogeneity: Homogeneity
+    norms: Mapping[str, float], homogeneity: Homogeneity
 ) -> tuple[float | None, str]:
-    """The a* of `MarginReport.margins`, from ||theta_g||^2 by name, or None and the reason."""
+    """The a* of `MarginReport.margins`, from ||theta_g|| by name, or None and the reason."""
     exponents = homogeneity.quasi_exponents
     if not exponents:
         return None, homogeneity.quasi_reason
     # Exponent 0 is that of weights whose size has no effect; zeros, such as a new bias, stay zeros.
-    groups = [(float(k), squares[name]) for name, k in exponents.items() if k and squares[name]]
+    groups = [(float(k), norms[name]) for name, k in exponents.items() if k and norms[name]]
     if not groups:
         return None, "all parameters that the scores grow with are zero"
     return solve_for_unit_norm(groups), ""
 
 
 def solve_for_unit_norm(groups: list[tuple[float, float]]) -> float:
-    """Solve sum_g e^{-2 a k} square = 1 for a, of pairs (k, square) above 0, in log space."""
-    logs = [(k, math.log(square)) for k, square in groups]
+    """Solve sum_g e^{-2 a k} norm^2 = 1 for a, of pairs (k, norm) above 0, in log space."""
+    logs = [(k, 2 * math.log(norm)) for k, norm in groups]
     # The log of the sum is convex and falls, and is at least 0 here, where one term is 1: Newton's
     # method rises to the solution without passing it.
     a = max(log / (2 * k) for k, log in logs)
