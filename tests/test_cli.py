@@ -225,12 +225,16 @@ def test_a_table_is_read_as_arrays_are(own, capsys):
             said.append(capsys.readouterr().out)
         assert said[0] == said[1]
     words = np.load("words.npz")["y"]
+    words = np.where(words == words[0], "None", "NA")  # which pandas reads as missing
     table.assign(label=words, patient=np.arange(30) // 2).to_csv("words.csv", index=False)
     assert run("labels --data words.csv --groups patient --json") == 0
     shown = capsys.readouterr()
-    assert "labels in 'label', 3 other columns: a, b, patient\n" in shown.err
+    assert "labels in 'label', 2 other columns: a, b\n" in shown.err
     found = nm.label_errors((table, words), groups=np.arange(30) // 2)
     assert json.loads(shown.out)["copies"] == found.copies
+    table.assign(label=[*words[:-1], ""]).to_csv("empty.csv", index=False)
+    assert run("labels --data empty.csv") == 1
+    assert "y holds nan in place of a value for sample 29, 1 in all" in capsys.readouterr().err
     assert json.loads(shown.out)["share"] == pytest.approx(found.share, rel=1e-4)
     assert run("labels --data words.csv --groups pupil") == 2
     assert "words.csv has no 'pupil'" in capsys.readouterr().err

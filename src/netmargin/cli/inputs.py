@@ -15,6 +15,7 @@ from torch import nn
 from .. import datasets, losses
 from ..core.arguments import suggest_word
 from ..core.progress import say
+from ..core.records import plural
 from ..errors import ArgumentError, DataError, ModelError
 from ..models import BIASES
 from ..nets.accepted_models import check_model
@@ -196,8 +197,10 @@ def data_name(options: argparse.Namespace) -> str:
     return name
 
 
-def arrays(path: str) -> Any:
-    """Read X and y of a file, .npz or .csv. Raises DataError, or ArgumentError for no file."""
+def arrays(path: str, groups: str | None = None) -> Any:
+    """Read X and y of a file, .npz or .csv, whose column `groups` is no input. Raises DataError, or
+    ArgumentError for no file.
+    """
     import numpy as np
 
     if not Path(path).is_file():
@@ -209,7 +212,7 @@ def arrays(path: str) -> Any:
     held: list[str] = []
     try:
         if path.lower().endswith(".csv"):
-            return _read_table(path)
+            return _read_table(path, groups)
         # Pickles could run code: a file of samples need not hold any.
         with np.load(path, allow_pickle=False) as arrays:
             held = list(arrays)
@@ -228,7 +231,7 @@ def arrays(path: str) -> Any:
         ) from error
 
 
-def _read_table(path: str) -> Any:
+def _read_table(path: str, groups: str | None) -> Any:
     """The inputs and the labels of a table with names of columns, as frames of pandas."""
     import pandas
 
@@ -240,22 +243,32 @@ def _read_table(path: str) -> Any:
             raise DataError("it has one column: those of a table are separated by commas")
         shown = ", ".join(map(str, table.columns[-6:]))
         raise DataError(f"no column is called {' or '.join(LABELS)}; the last ones are {shown}")
+    for name in {label, groups} & set(table.columns):
+        known = table[name].dropna()
+        if known.empty or any(isinstance(cell, str) for cell in known):
+            # A class may be called None or NA: of text only an empty cell is missing.
+            only: Any = {"usecols": [name], "keep_default_na": False, "na_values": ""}
+            table[name] = pandas.read_csv(path, dtype=str, **only).iloc[:, 0].to_numpy()
     X = table.drop(columns=label)
-    few = ", ".join([*map(str, X.columns[:3]), "..."][: X.shape[1]])
-    say(f"{path}: labels in {label!r}, {X.shape[1]} other columns: {few}")
+    inputs = [str(column) for column in X.columns if column != groups]
+    few = ", ".join([*inputs[:3], "..."][: len(inputs)])
+    say(f"{path}: labels in {label!r}, {plural(len(inputs), 'other column')}: {few}")
     return X, table[label]
 
 
 def data(options: argparse.Namespace, *, limit: int | None) -> Any:
     """Load the samples that the options name. Raises DataError, ArgumentError."""
-    return load_data(data_name(options), getattr(options, "split", "train"), limit)
+    groups = getattr(options, "groups", None)
+    return load_data(data_name(options), getattr(options, "split", "train"), limit, groups)
 
 
-def load_data(name: str, split: Literal["train", "test"], limit: int | None = None) -> Any:
-    """Load a part of a named data set, or the samples of a file. Raises what `data` raises."""
+def load_data(
+    name: str, split: Literal["train", "test"], limit: int | None = None, groups: str | None = None
+) -> Any:
+    """Load a part of a named data set, or what `arrays` reads. Raises what `data` raises."""
     if name in datasets.BY_NAME:
         return datasets.BY_NAME[name](split, limit=limit)
-    X, y = arrays(name)
+    X, y = arrays(name, groups)
     kinds = {kind.kind for kind in (X.dtypes if hasattr(X, "iloc") else [X.dtype])}
     # Floats as torch's default, the nets' own type; integers may be tokens, and stay.
     X = X.astype("float32") if "f" in kinds and kinds <= set("fiub") else X

@@ -176,6 +176,11 @@ def printable(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
 
 
+def plural(n: int, noun: str) -> str:
+    """A number and what it counts, whose plural ends in s."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def number(value: float | None, rounding: str = ROUND_HALF_EVEN) -> str:
     """A number with four digits as tables show it, rounded away from what is not proved; a bound
     that is a number of four digits but for rounding is shown as that and the rest, 1 + 1e-14.

@@ -3,6 +3,8 @@
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+from ..core.records import plural as plural
+
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FEW_DECIMALS = 0.095
 """Distances below it have three decimals: with two, one a tenth larger would look the same."""
@@ -15,11 +17,6 @@ _LARGEST = 1e6
 def count(n: int) -> str:
     """A whole number with commas."""
     return f"{n:,}"
-
-
-def plural(n: int, noun: str) -> str:
-    """A number and what it counts, whose plural ends in s."""
-    return f"{count(n)} {noun}{'' if n == 1 else 's'}"
 
 
 def round_down(value: float, digits: int = 4) -> float:
