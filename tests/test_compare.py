@@ -142,6 +142,9 @@ def test_pairing_sees_what_single_intervals_do_not():
     assert second[0] < first[1]
     low, high = difference_intervals(ERROR, [worse, q])[0, 1]
     assert 0 < low < 0.03 < high < 0.06
+    for number in (ERROR, WEIGHTED_ERROR):  # shares differ by 1 at most, whatever one sample says
+        ends = difference_intervals(number, [np.array([-1.0]), np.array([-2.0])])[0, 1]
+        assert ends == (-1.0, 1.0)
 
 
 def heavy_pairs(tails, n, count):

@@ -65,7 +65,10 @@ def difference_intervals(
             half = max(coin, _jackknife_width(name, terms[i], terms[j]))
             if np.array_equal(values[i], values[j]):  # no sample could tell such nets apart
                 half = 0.0
-            results[i, j] = _finite(difference - half, difference + half)
+            ends = _finite(difference - half, difference + half)
+            if ends and name in (ERROR, WEIGHTED_ERROR):  # shares differ by 1 at most
+                ends = (max(ends[0], -1.0), min(ends[1], 1.0))
+            results[i, j] = ends
         return results
 
 
