@@ -179,6 +179,9 @@ def test_threads_and_names_of_features():
     X, y = load_iris(return_X_y=True, as_frame=True)
     one, two = NTKClassifier().fit(X, y), NTKClassifier(n_jobs=2).fit(X, y)
     assert np.array_equal(one.dual_coef_, two.dual_coef_)
+    for odd in (0, "a"):  # two classes are one problem, which needs no second thread
+        with pytest.raises(nm.ArgumentError, match="n_jobs must be None or an integer"):
+            NTKClassifier(n_jobs=odd).fit(X[:100], y[:100])
     assert list(one.feature_names_in_) == list(X.columns)
     assert "NTKClassifier" in one._repr_html_()
     with pytest.raises(ValueError, match="feature names"):

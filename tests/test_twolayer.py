@@ -185,6 +185,12 @@ def test_runs_of_different_size_in_different_groups():
     assert [len(measure.weights) for measure in together.measures] == [4, 400, 5]
 
 
+@pytest.mark.parametrize("odd", [torch.int32, torch.float16, "float32"])
+def test_runs_are_of_float32_or_float64(odd):
+    with pytest.raises(nm.ArgumentError, match="dtype must be torch.float32 or torch.float64"):
+        train_both_layers([[0.0], [1.0]], [0, 1], width=4, steps=1, dtype=odd, progress=False)
+
+
 def test_diverging_runs_go_back_and_others_do_not_notice():
     """A step of 30 throws run 1 far away; it goes on with smaller ones. Run 0 keeps its steps."""
     X, y = 3 * np.random.default_rng(0).normal(size=(12, 2)), np.tile([1, -1], 6)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
-from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
@@ -16,6 +17,17 @@ _ANSWER_SECONDS = 20
 
 class WorkerKilledError(NetmarginError):
     """A process that was computing has gone, and its task with it."""
+
+
+def count_threads(n_jobs: Any) -> int:
+    """The number of threads that n_jobs stands for, as in joblib: None is one, -1 all cores."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ArgumentError(
+            f"n_jobs must be None or an integer other than 0 (-1 for all cores); got {n_jobs!r}"
+        )
+    return int(effective_n_jobs(int(n_jobs)))
 
 
 def run_side_by_side(tasks: Iterable[Any], count: int, jobs: int | None) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from scipy import sparse
 from ..core.cone_program import minimize
 from ..core.deadline import Deadline
 from ..core.matrices import EPS, Floats
+from ..core.parallel import count_threads
 from ..result import Solution, Status
 from .kernel_matrix import KernelMatrix
 from .pair_descent import descend
@@ -74,7 +75,8 @@ def solve_kernel(
     weights = np.zeros(labels.shape) if starts is None else starts.T * matrix.scale
     weights = np.ascontiguousarray(np.clip(weights, 0.0, problems[0].caps))
     ended = [(Status.INTERRUPTED, 0.0)] * count
-    in_turn = n_jobs in (None, 1) or count == 1
+    threads = count_threads(n_jobs)
+    in_turn = threads == 1 or count == 1
 
     def run(k: int) -> None:
         """Search for one, and note how it ended."""
@@ -90,7 +92,7 @@ def solve_kernel(
             for k in range(count):
                 run(k)
         else:  # the compiled steps let threads run side by side
-            Parallel(n_jobs=n_jobs, backend="threading")(delayed(run)(k) for k in range(count))
+            Parallel(n_jobs=threads, backend="threading")(delayed(run)(k) for k in range(count))
     except KeyboardInterrupt:
         pass
     weights = np.stack([problem.settle(p) for problem, p in zip(problems, weights, strict=True)])

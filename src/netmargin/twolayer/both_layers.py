@@ -127,6 +127,8 @@ def train_both_layers(
     scale, power = check_number("scale", scale, above=0), check_count("power", power, at_most=2)
     if check_flag("paired", paired) and any(m % 2 for m in widths):
         raise ArgumentError(f"width must be even where neurons are paired; got {widths}")
+    if dtype not in (torch.float32, torch.float64):
+        raise ArgumentError(f"dtype must be torch.float32 or torch.float64; got {dtype!r}")
     kept = {check_count("snapshots", t, at_least=0, at_most=steps) for t in snapshots}
     loss = margin_loss(loss)
     data = binary_data(X, y, bias=bias)

@@ -1,13 +1,11 @@
 """The options that all searches over neurons share."""
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
-
-from joblib import effective_n_jobs
 
 from ...core.arguments import check_choice, check_count, check_number, check_seed
 from ...core.deadline import Deadline
+from ...core.parallel import count_threads
 from ...errors import ArgumentError
 from ..neurons.activations import RELU, Activation, read_activation, squared
 
@@ -46,17 +44,6 @@ def read_options(
         Deadline(time_limit).at,
         check_choice("pricing", pricing, ("auto", "complete", "local")),
         check_seed(seed),
-        _count_threads(n_jobs),
+        count_threads(n_jobs),
         phi,
     )
-
-
-def _count_threads(n_jobs: Any) -> int:
-    """The number of threads that n_jobs stands for, as in joblib: None is one, -1 all cores."""
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ArgumentError(
-            f"n_jobs must be None or an integer other than 0 (-1 for all cores); got {n_jobs!r}"
-        )
-    return int(effective_n_jobs(int(n_jobs)))
