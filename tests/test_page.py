@@ -10,6 +10,7 @@ import re
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from netmargin.page.block import make_block
 from netmargin.page.inputs import describe_inputs
 from netmargin.page.making import make_page
 from netmargin.page.numbers import distance, percent
+from netmargin.page.overview import _mistake_tile
 from netmargin.page.render import render
 from netmargin.page.sampling import MOST, spread_by_distance
 from netmargin.page.sprites import COLUMNS, draw_curves, make_sprites
@@ -1348,3 +1350,11 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path):
             nm.page(net, digits_data()[0], out=out)
     hook.remove()
     assert not made
+
+
+def test_classes_that_tie_for_the_weakest_are_counted():
+    labels, answers = torch.tensor([0, 0, 1, 1, 2, 2]), torch.tensor([1, 0, 1, 2, 2, 2])
+    split = SimpleNamespace(labels=labels, answers=answers, wrong=labels != answers)
+    facts = SimpleNamespace(names=SimpleNamespace(of=str), noun="image")
+    text = _mistake_tile(facts, split).text
+    assert text.startswith("1 of 2 images wrong, as large a share as in 1 other. The most frequent")

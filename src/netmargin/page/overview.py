@@ -185,8 +185,10 @@ def _mistake_tile(facts: Facts, split: Measured) -> Tile | None:
         return None
     weakest, wrong, number = worst[0]
     label, answer, often = mistake
+    ties = sum(few * number == wrong * many for _, few, many in worst[1:])
+    same = f", as large a share as in {plural(ties, 'other')}" * bool(ties)
     text = (
-        f"{count(wrong)} of {plural(number, facts.noun)} wrong. The most frequent mistake:"
+        f"{count(wrong)} of {plural(number, facts.noun)} wrong{same}. The most frequent mistake:"
         f" {quoted(name(label))} taken for {quoted(name(answer))}, {plural(often, 'time')}."
     )
     after = f" {percent(wrong / number)} wrong"
