@@ -451,6 +451,10 @@ def test_medians_are_of_the_samples_that_are_right():
     said = report.summary()
     assert "a flip is found at, median      1.1 " in said
     assert "2 of 2 samples" in said
+    assert report.to_dict()["median_upper"] == pytest.approx(1.1, rel=1e-3)
+    assert 1.09 < report.to_dict()["median_lower"] <= 1.1
+    alone = nm.robustness(net, ([[1.0, 0]], [1]), progress=False).summary()
+    assert alone.startswith("Radii of 1 sample\n")
     assert "The radii of a wrong sample are 0" in said
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..core import logspace
 from ..core.arguments import check_count, check_number
+from ..core.records import plural
 from ..errors import DivergenceError, NotHomogeneousError
 from ..losses import Exponential
 from ..margins import make_report, measure
@@ -132,9 +133,11 @@ def gradient_descent(
             row["log_rate"] = log_rate
             history.rows.append(row)
             point = field.named(theta)
-            history.message = f"ran {index} steps"
+            history.message = f"ran {plural(index, 'step')}"
             if over:
-                history.message = f"stopped after {index} steps, where the summed loss was above 1"
+                history.message = (
+                    f"stopped after {plural(index, 'step')}, where the summed loss was above 1"
+                )
                 break
             if index < steps:
                 theta = _step(theta, here, log_rate, index)
@@ -142,7 +145,7 @@ def gradient_descent(
         history.status = Status.FINISHED
     except KeyboardInterrupt:
         history.status = Status.INTERRUPTED
-        history.message = f"interrupted after {max(len(history) - 1, 0)} steps"
+        history.message = f"interrupted after {plural(max(len(history) - 1, 0), 'step')}"
     with torch.no_grad():
         for name, values in point.items():
             model.get_parameter(name).copy_(values)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..core.records import Certainty, Row, Table, json_ready, number, values_of
+from ..core.records import Certainty, Row, Table, json_ready, number, plural, values_of
 from ..core.saved_records import Record
 from ..nets.labels import ClassNames
 from .intervals import ERROR, WEIGHTED_ERROR, Interval, Z, count_samples_that_tell
@@ -230,7 +230,9 @@ class Comparison(Record):
         doubts = [f"{name}: {doubt}" for name, doubt in swapped if doubt]
         notes = [*doubts, *self._list_classes(), said, *notes]
         if different := len(self.disagreements()):
-            notes.append(f"Their answers differ on {different:,} samples: see disagreements().")
+            notes.append(
+                f"Their answers differ on {plural(different, 'sample')}: see disagreements()."
+            )
         if any("calibration" in difference.note for difference in self.differences):
             notes.append(
                 "A change of calibration, by label smoothing or another loss, moves z,"
@@ -244,8 +246,8 @@ class Comparison(Record):
         notes.append(
             "Each interval covers 95% on its own: of 20 pairs of equal nets one may look different."
         )
-        what = f"{'held-out ' * bool(held)}samples"
-        title = f"{len(self.names)} nets on {len(self.reports[0].labels):,} {what}."
+        what = plural(len(self.reports[0].labels), f"{'held-out ' * bool(held)}sample")
+        title = f"{len(self.names)} nets on {what}."
         title = " ".join([title, *self.verdict])
         return Table(title, rows, ("", *self.names), notes, self.warning)
 

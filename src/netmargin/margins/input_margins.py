@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core.arguments import check_count, check_flag, check_instance, check_optional
-from ..core.records import Certainty, Row, Table, json_ready, number
+from ..core.records import Certainty, Row, Table, json_ready, number, plural
 from ..core.saved_records import Record
 from ..errors import ArgumentError
 from ..nets.data import Choice, Data, open_model_and_data, takes_data
@@ -102,7 +102,7 @@ class InputMargins(Record):
             f"Distances are Euclidean lengths, in the units of the {where}; relative distances are"
             " shares by which all its entries change at once."
         )
-        title, notes = f"Distances of {self.n:,} samples", filter(None, [self.left_out])
+        title, notes = f"Distances of {plural(self.n, 'sample')}", filter(None, [self.left_out])
         return Table(title, rows, notes=[*notes], warning=self.warning)
 
     @property

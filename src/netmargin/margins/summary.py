@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from ..core.records import Cell, Certainty, Row, number
+from ..core.records import Cell, Certainty, Row, number, plural
 from ..homogeneity.sentences import group_blockers
 from ..nets.labels import ClassNames
 from .mistakes import doubt_data, find_mistake, rank_classes
@@ -270,7 +270,7 @@ def _describe_order(report: Any) -> list[Row]:
     if homogeneity.deviation is not None:
         found = f"off by {homogeneity.deviation:.1g} of their size, because of {homogeneity.cause}"
         text += (
-            f" Checked on {homogeneity.samples} samples:"
+            f" Checked on {plural(homogeneity.samples, 'sample')}:"
             f" {found if homogeneity.deviation else 'exact'}."
         )
     if homogeneity.ignored:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.records import Certainty, Row, Table, json_ready, number, values_of
+from ..core.records import Certainty, Row, Table, json_ready, number, plural, values_of
 from ..core.saved_records import Record
 from ..result import Status
 
@@ -124,8 +124,11 @@ class RobustnessReport(Record):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-ready values; infinite radii are None."""
-        medians = {"median_lower": np.median(self.lower), "median_upper": np.median(self.upper)}
+        """Return the report as JSON-ready values; infinite radii are None. Medians are of the
+        examined samples that are right, if there are any, as the summary has them.
+        """
+        ends = {"median_lower": self.lower, "median_upper": self.upper}
+        medians = {name: np.median(radii[self._right]) for name, radii in ends.items()}
         totals: dict[str, Any] = json_ready(medians | {"closed": self.closed.sum()})
         return (
             values_of(self, "n", "accuracy", "not_found", "upper_proved", "attacks", "scale", "box")
@@ -153,14 +156,14 @@ class RobustnessReport(Record):
                 ("a flip is found at, median", (middle, Certainty.MEASURED)),
                 ("found by", _count(self.found_by)),
                 ("flips are", "proved" if self.upper_proved else "computed in float64"),
-                ("no flip is found for", _samples(self.not_found)),
+                ("no flip is found for", plural(self.not_found, "sample")),
             ]
         rows.append(("status", str(self.status)))
         if self.status is Status.INTERRUPTED:
-            rows.append(("examined", f"{self.examined} of {self.n} samples"))
+            rows.append(("examined", f"{self.examined} of {plural(self.n, 'sample')}"))
         if not self._right[: self.examined].all():
             rows.append("The radii of a wrong sample are 0: medians are of the others.")
-        return Table(f"Radii of {self.n:,} samples", rows, warning=self.warning)
+        return Table(f"Radii of {plural(self.n, 'sample')}", rows, warning=self.warning)
 
     def _describe_certified(self) -> list[Row]:
         """Rows about certified radii: what they rest on; what is not certified, and why."""
@@ -168,7 +171,7 @@ class RobustnessReport(Record):
             rows: list[Row] = [("no radius is proved", self.no_lower)]
             return [*rows, ("no relaxations", self.no_chain)] if self.no_chain else rows
         middle = number(float(np.median(self.lower[self._right])), ROUND_FLOOR)
-        closed = f"{int(self.closed[self._right].sum())} of {_samples(self._right.sum())}"
+        closed = f"{int(self.closed[self._right].sum())} of {plural(self._right.sum(), 'sample')}"
         rows = [
             ("the answer stays up to, median", (middle, Certainty.PROVED)),
             ("proved by", _count(self.certified_by)),
@@ -177,11 +180,11 @@ class RobustnessReport(Record):
         if self.no_chain:
             rows.append(("Lipschitz constants alone", self.no_chain))
         elif left := int((~self.closed[: self.examined]).sum()):
-            rows.append(("left open", f"{_samples(left)}: {self._explain_open()}"))
+            rows.append(("left open", f"{plural(left, 'sample')}: {self._explain_open()}"))
         nothing = int((self.certified_by[: self.examined] == "").sum())
         if nothing:
             why = "the time limit" if self.status is Status.TIME_LIMIT else "rounding"
-            rows.append(("nothing certified", f"{_samples(nothing)}: stopped by {why}"))
+            rows.append(("nothing certified", f"{plural(nothing, 'sample')}: stopped by {why}"))
         return rows
 
     def _explain_open(self) -> str:
@@ -199,13 +202,8 @@ class RobustnessReport(Record):
         return f"{why}; certified radii ignore the box" if self.box else why
 
 
-def _samples(count: int) -> str:
-    """A number of samples, in words."""
-    return f"{count} sample" if count == 1 else f"{count} samples"
-
-
 def _count(names: np.ndarray) -> str:
     """For how many samples each name stands, "" left out."""
     found, counts = np.unique(names[names != ""], return_counts=True)
     told = zip(found, counts, strict=True)
-    return ", ".join(f"{name} for {_samples(n)}" for name, n in told) or "none"
+    return ", ".join(f"{name} for {plural(n, 'sample')}" for name, n in told) or "none"

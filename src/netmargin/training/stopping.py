@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import check_count, check_instance, check_number
+from ..core.records import plural
 from ..errors import ArgumentError, NotHomogeneousError
 
 _TREND_ROWS = 20
@@ -55,7 +56,7 @@ class Epochs(StoppingRule):
 
     def reached(self, rows: Any) -> Any:
         """A sentence once the last row is of epoch `count` or later, else None."""
-        return f"ran {self.count} epochs" if rows[-1]["epoch"] >= self.count else None
+        return f"ran {plural(self.count, 'epoch')}" if rows[-1]["epoch"] >= self.count else None
 
     def epochs_left(self, rows: Any) -> Any:
         """The epochs that are missing to `count`."""
@@ -123,7 +124,7 @@ class MarginGrowthBelow(StoppingRule):
     >>> import netmargin as nm
     >>> rows = [{"normalized_margin": 1.0}, {"normalized_margin": 1.001}]
     >>> nm.MarginGrowthBelow(0.01, epochs=1).reached(rows)
-    'the normalized margin grew by 0.10% in 1 epochs'
+    'the normalized margin grew by 0.10% in 1 epoch'
     """
 
     ratio: float = 0.01
@@ -147,7 +148,7 @@ class MarginGrowthBelow(StoppingRule):
         if len(rows) <= self.epochs or rows[-1 - self.epochs]["normalized_margin"] <= 0:
             return None
         growth = rows[-1]["normalized_margin"] / rows[-1 - self.epochs]["normalized_margin"] - 1
-        grew = f"the normalized margin grew by {growth:.2%} in {self.epochs} epochs"
+        grew = f"the normalized margin grew by {growth:.2%} in {plural(self.epochs, 'epoch')}"
         return grew if growth < self.ratio else None
 
 
