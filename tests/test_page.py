@@ -69,7 +69,6 @@ def predict(net, X):
 
 INF = math.inf
 WRITTEN = {  # numbers, and how a page writes them
-    numbers.count: {12345: "12,345"},
     numbers.round_down: {0.123456: 0.1234, INF: INF},
     numbers.distance: {0.962: "0.96", -0.0571: "−0.057", 1e-4: "<0.001", -1e-9: ">−0.001",
                        0.0: "0.00", 12345.6: "12,346", 345.67: "345.7", INF: "∞"},

@@ -56,8 +56,7 @@ class SmoothedMargin:
 
     def size(self) -> float:
         """||theta|| over the parameters that the outputs scale with."""
-        with torch.no_grad():
-            return math.sqrt(self.square().item())
+        return math.hypot(*(euclidean_norm(p) for group, _ in self._groups for p in group))
 
     def normalize(self, size: float | None = None) -> None:
         """Scale theta to the norm `size`, sqrt(L) by default, each layer to its share of it."""

@@ -15,8 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: saved nets and data."""
     inputs.add_saved_net(parser, nargs="+", help="two or more files with state dicts, or runs")
     inputs.add_options(
-        parser,
-        ("--heldout", bool, "no net was trained on these samples, as on --split test"),
+        parser, ("--heldout", bool, "no net was trained on these samples, as on --split test")
     )
     inputs.add_class_names(parser)
     inputs.add_json(parser)

@@ -198,9 +198,7 @@ def data_name(options: argparse.Namespace) -> str:
 
 
 def arrays(path: str, groups: str | None = None) -> Any:
-    """Read X and y of a file, .npz or .csv, whose column `groups` is no input. Raises DataError, or
-    ArgumentError for no file.
-    """
+    """Read X and y of a file, .npz or .csv. Raises DataError, or ArgumentError for no file."""
     import numpy as np
 
     if not Path(path).is_file():

@@ -152,12 +152,7 @@ def _describe_figure(id: str, out: Path) -> dict[str, Any]:
     known = figure(id)
     done = ((scale, describe_status(id, scale, out)) for scale in reversed(list(known.scales)))
     last = next((f"{scale}: {state}" for scale, state in done if state != "-"), None)
-    return {
-        "id": id,
-        "title": known.title,
-        "minutes": dict(known.minutes),
-        "last_run": last,
-    }
+    return {"id": id, "title": known.title, "minutes": dict(known.minutes), "last_run": last}
 
 
 def _write_table(listed: list[dict[str, Any]]) -> str:

@@ -60,11 +60,6 @@ def neg_log_expm1_exp(z: Any) -> Any:
     return found
 
 
-def _far_below_zero(z: Any, at: Any = torch) -> Any:
-    """`neg_log_expm1_exp` where the square of e^z is lost beside 1."""
-    return -z - 0.5 * at.exp(z)
-
-
 def _below_minus_two(z: Any, at: Any = torch) -> Any:
     """`neg_log_expm1_exp` where e^z is small, but not lost beside 1."""
     loss = at.exp(z)
@@ -86,7 +81,7 @@ def _far_above_one(z: Any, at: Any = torch) -> Any:
 
 
 _RANGES = (
-    (None, _TINY_EXPONENT, _far_below_zero),
+    (None, _TINY_EXPONENT, lambda z, at=torch: -z - 0.5 * at.exp(z)),  # e^2z is lost beside 1
     (_TINY_EXPONENT, -2.0, _below_minus_two),
     (-2.0, 1.0, _around_zero),
 )

@@ -238,9 +238,5 @@ def _plain(cell: Cell) -> str:
 def _wrap(text: str, indent: int = 2) -> list[str]:
     """Lines of a text, those after the first with an indent."""
     return textwrap.wrap(
-        text,
-        _WIDTH,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
+        text, _WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )

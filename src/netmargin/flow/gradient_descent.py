@@ -135,9 +135,7 @@ def gradient_descent(
             point = field.named(theta)
             history.message = f"ran {plural(index, 'step')}"
             if over:
-                history.message = (
-                    f"stopped after {plural(index, 'step')}, where the summed loss was above 1"
-                )
+                history.message += ": there the summed loss was above 1"
                 break
             if index < steps:
                 theta = _step(theta, here, log_rate, index)

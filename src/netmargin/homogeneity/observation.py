@@ -48,7 +48,10 @@ def observe_exponents(
             for leaf in leaves
         ]
         for index in scaled:
-            here[index] = (_generic(leaves[index], index) if generic else here[index]) * factor
+            if generic:  # positive numbers around 1
+                source = torch.Generator().manual_seed(index)
+                here[index] = draw_normal(leaves[index].double(), source).exp()
+            here[index] = here[index] * factor
         new_args, new_kwargs = tree_unflatten(here, structure)
         seed_torch(0)  # the same draws at every factor
         found = tree_flatten(func(*new_args, **new_kwargs))[0]
@@ -106,8 +109,3 @@ def _follows(first: Tensor, output: Tensor, expected: float) -> bool:
         return torch.equal(output, first)
     target = first * expected
     return bool((output - target).abs().max() <= _TOLERANCE * target.abs().max())
-
-
-def _generic(value: Tensor, seed: int) -> Tensor:
-    """Draw positive numbers around 1 in the shape of the value."""
-    return draw_normal(value.double(), torch.Generator().manual_seed(seed)).exp()

@@ -247,8 +247,7 @@ class Comparison(Record):
             "Each interval covers 95% on its own: of 20 pairs of equal nets one may look different."
         )
         what = plural(len(self.reports[0].labels), f"{'held-out ' * bool(held)}sample")
-        title = f"{len(self.names)} nets on {what}."
-        title = " ".join([title, *self.verdict])
+        title = " ".join([f"{len(self.names)} nets on {what}.", *self.verdict])
         return Table(title, rows, ("", *self.names), notes, self.warning)
 
     def _row(self, index: int) -> dict[tuple[str, str], float | None]:

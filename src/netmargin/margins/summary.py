@@ -50,7 +50,7 @@ def list_rows(report: Any) -> list[Row]:
 
 def _describe_errors(report: Any) -> list[Row]:
     """Rows on the wrong samples: how many, of which classes, taken for which."""
-    wrong, share = _count_wrong(report), report.near_accuracy
+    wrong, share = int((report.q <= 0).sum()), report.near_accuracy
     found: list[Row] = [
         ("wrong", _measured(f"{wrong:,} of {report.n:,}, {100 * report.error:.2f}%"))
     ]
@@ -90,7 +90,7 @@ def _describe_distance(report: Any) -> list[Row]:
 
 def _advise(report: Any) -> str:
     """What to look at next."""
-    wrong = _count_wrong(report)
+    wrong = int((report.q <= 0).sum())
     if doubt := doubt_data(report.labels, report.answers, ClassNames(report.class_names).of):
         return doubt
     if report.saturated:
@@ -164,8 +164,7 @@ def _describe_optimization(report: Any) -> list[Row]:
         ),
         ("smallest margin, q_min", _measured(f"{report.q_min:.6g}")),
     ]
-    wrong = _count_wrong(report)
-    if wrong:
+    if wrong := int((report.q <= 0).sum()):
         found.append(
             f"Wrong samples: {wrong} of {report.n}, and this is the worst of them. Until all are"
             " right, follow the loss, or the quantiles over all samples: report.margins.frame()."
@@ -276,11 +275,6 @@ def _describe_order(report: Any) -> list[Row]:
     if homogeneity.ignored:
         text += " With these biases as they are, it does not hold."
     return [text]
-
-
-def _count_wrong(report: Any) -> int:
-    """The number of samples that are not classified correctly; ties count."""
-    return int((report.q <= 0).sum())
 
 
 def _show_loss(log10_loss: float) -> str:

@@ -6,7 +6,6 @@ import torch
 
 from ..version import __version__
 from .facts import Facts
-from .numbers import count
 from .payload import Training
 
 _MEANINGS = {
@@ -66,9 +65,7 @@ def list_terms(
         terms["Rival"] += " Only the ten classes with the highest scores are tried."
     if facts.inputs is not None and splits:
         said = [
-            " and ".join(
-                f"{count(shown[s.key])} of {count(s.n)} {facts.phrase(s)}" for s in facts.splits
-            )
+            " and ".join(f"{shown[s.key]:,} of {s.n:,} {facts.phrase(s)}" for s in facts.splits)
             + "."
         ]
         if any(shown[s.key] < s.n for s in facts.splits):

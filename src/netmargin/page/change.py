@@ -9,7 +9,7 @@ from .facts import Facts, LinkedRadii
 from .flips import write_flips
 from .inputs import write_range
 from .measured import Measured
-from .numbers import count, distance, one_digit, plural, quoted, round_down
+from .numbers import distance, one_digit, plural, quoted, round_down
 from .payload import Certainty, Change, Columns, Radii, Tag
 from .sampling import is_spread
 
@@ -79,24 +79,24 @@ def _describe(facts: Facts, linked: LinkedRadii, lower: np.ndarray, upper: np.nd
         proof = "Nothing is proved about changes of this net"
     elif math.isinf(middle):
         box = "" if report.box is None else f" (values stay within {write_range(*report.box)})"
-        proof = f"For {count(endless)} of {these} it is proved that no change{box} flips the answer"
+        proof = f"For {endless:,} of {these} it is proved that no change{box} flips the answer"
     elif middle > 0:
         proof = (
             f"For half of {these} it is proved that no change below"
             f" {distance(middle, down=True)} flips the answer"
         )
     else:
-        safe = count(int((lower > 0).sum()))
+        safe = f"{int((lower > 0).sum()):,}"
         proof = f"For {safe} of {these} it is proved that small changes do not flip the answer"
     if not report.attacks:
         return f"{proof}. No flips were searched for: everything above is open."
     middle = middle_of(upper)
-    flipped = count(int((np.isfinite(upper) & (upper > 0)).sum()))
-    found = f"a change that does was found for {flipped} of {count(n)}"
+    flipped = f"{int((np.isfinite(upper) & (upper > 0)).sum()):,}"
+    found = f"a change that does was found for {flipped} of {n:,}"
     if 0 < middle < math.inf:
         found = f"half are flipped by a change of {distance(middle)} or less that was found"
     wrong = int((report.q[:n] <= 0).sum())
-    also = f" (wrong without any change: {count(wrong)})" if wrong else ""
+    also = f" (wrong without any change: {wrong:,})" if wrong else ""
     left = "What lies between is open." if bool((lower < upper).any()) else "Nothing is open."
     return f"{proof}; {found}{also}. {left}"
 
@@ -117,9 +117,9 @@ def middle_of(radii: np.ndarray) -> float:
 def _describe_data(facts: Facts, n: int, split: Measured | None) -> str:
     """The samples that were examined."""
     if split is None:
-        return f"{count(n)} {facts.noun}s, not among those of this page"
-    whole = f"{count(split.n)} {facts.phrase(split)}"
-    return f"all {whole}" if n == split.n else f"{count(n)} of the {whole}"
+        return f"{n:,} {facts.noun}s, not among those of this page"
+    whole = f"{split.n:,} {facts.phrase(split)}"
+    return f"all {whole}" if n == split.n else f"{n:,} of the {whole}"
 
 
 def _describe_others(facts: Facts, linked: LinkedRadii, split: Measured | None) -> str:
@@ -127,7 +127,7 @@ def _describe_others(facts: Facts, linked: LinkedRadii, split: Measured | None) 
     n = linked.report.examined
     if split is None or linked.rows is None or n == split.n:
         return ""
-    alone = f"What is proved is proved of these {count(n)} alone."
+    alone = f"What is proved is proved of these {n:,} alone."
     if n == 1 or not is_spread(split.distances, linked.rows[:n]):
         return f"{alone} They were chosen by hand: their shares need not be those of all."
     # Of a share near one half, drawn at random without replacement; others are known better.
@@ -135,7 +135,7 @@ def _describe_others(facts: Facts, linked: LinkedRadii, split: Measured | None) 
     ordered = "estimated distance" if facts.has_distances else "score margin"
     return (
         f"{alone} They were taken evenly in the order of {ordered}, so a share of them is that of"
-        f" all {count(split.n)} within about {max(1, round(points))} percentage points (95%)."
+        f" all {split.n:,} within about {max(1, round(points))} percentage points (95%)."
     )
 
 
@@ -153,9 +153,9 @@ def _calibrate(facts: Facts, linked: LinkedRadii, split: Measured | None) -> str
     ratios = estimates[known] / upper[known]
     low, middle, high = map(distance, np.quantile(ratios, [0.1, 0.5, 0.9]))
     return (
-        f"How good is the first-order estimate? On the {count(len(ratios))} {facts.noun}s that are"
+        f"How good is the first-order estimate? On the {len(ratios):,} {facts.noun}s that are"
         f" right and have a flip it is in the median {middle} times the smallest flip found"
-        f" ({low} to {high} for the middle 80%), and too low for {count(int((ratios < 1).sum()))}."
+        f" ({low} to {high} for the middle 80%), and too low for {int((ratios < 1).sum()):,}."
     )
 
 

@@ -10,7 +10,7 @@ from ..margins.mistakes import find_mistake
 from ..margins.quantiles import quantiles
 from .facts import Facts
 from .measured import Measured
-from .numbers import count, distance, quoted, significant
+from .numbers import distance, quoted, significant
 from .payload import Certainty, Classes, Columns, Tag
 
 _MATRIX = 20
@@ -53,7 +53,7 @@ def _describe_right(split: Measured) -> str:
     right = split.n - int(split.wrong.sum())
     if not right:
         return "All are wrong: the rival is often the class that was answered."
-    return f"These are not mistakes: {count(right)} of {count(split.n)} are answered correctly."
+    return f"These are not mistakes: {right:,} of {split.n:,} are answered correctly."
 
 
 def _describe_classes(facts: Facts, split: Measured) -> str:
@@ -80,7 +80,7 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
         label, rival, n = neighbours
         said.append(
             f"Most common neighbours: {quoted(name(label))} next to {quoted(name(rival))}"
-            f" ({count(n)} {facts.noun}s)."
+            f" ({n:,} {facts.noun}s)."
             if n > 1
             else "No two classes are neighbours twice."
         )
@@ -88,7 +88,7 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
         return " ".join([start, *said, "There is no mistake."])
     label, answer, n = found
     mistake = f"Most common mistake: {quoted(name(label))} taken for {quoted(name(answer))}"
-    said.append(f"{mistake} ({count(n)} times)." if n > 1 else "No mistake occurs twice.")
+    said.append(f"{mistake} ({n:,} times)." if n > 1 else "No mistake occurs twice.")
     return " ".join([start, *said])
 
 

@@ -4,7 +4,7 @@ from ..core.records import Table
 from ..margins import Comparison as Compared, Difference, MarginReport
 from ..margins.intervals import ERROR, Z
 from .facts import Facts
-from .numbers import count, distance, percent, percent_number
+from .numbers import distance, percent, percent_number
 from .payload import Cell, Certainty, Comparison, NetRow, Tag
 
 _PADDING = 0.08
@@ -22,10 +22,10 @@ def write_comparison(facts: Facts) -> Comparison | None:
     frame = found.class_frame()
     differ = frame[frame[list(found.names)].nunique(axis=1) > 1]
     lines = zip(differ.index, differ.values, strict=True)
-    classes = [(name, *map(count, line)) for name, line in lines]
+    classes = [(name, *(f"{number:,}" for number in line)) for name, line in lines]
     return Comparison(
         takeaway=_describe(found),
-        data=f"{count(found.reports[0].n)} {kind}{facts.noun}s, the same for all nets",
+        data=f"{found.reports[0].n:,} {kind}{facts.noun}s, the same for all nets",
         tags=tuple(tags),
         kind=found.kind,
         nets=rows,
@@ -85,7 +85,7 @@ def _make_rows(found: Compared) -> tuple[NetRow, ...]:
                 error=Cell(percent(report.error, 1), verdicts[0], bar, ends_of_bar),
                 z=Cell("–") if report.z is None else Cell(distance(report.z), verdicts[1]),
                 quarter=_quarter(seen or report),
-                wrong="" if seen is None else count(int((seen.q <= 0).sum())),
+                wrong="" if seen is None else f"{int((seen.q <= 0).sum()):,}",
             )
         )
     return tuple(rows)

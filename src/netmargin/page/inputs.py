@@ -147,7 +147,9 @@ def snippets(
     far = scores.abs().topk(min(3, scores.shape[1]), dim=1).indices
     names = inputs.feature_names or tuple(f"x{index}" for index in range(flat.shape[1]))
     return [
-        ", ".join(f"{names[j]} {_signed(own[j].item())} sd" for j in chosen.tolist())
+        ", ".join(
+            f"{names[j]} {own[j].item():+.1f}".replace("-", "−") + " sd" for j in chosen.tolist()
+        )
         for own, chosen in zip(scores, far, strict=True)
     ]
 
@@ -203,8 +205,3 @@ def _shorten(text: str) -> str:
     """A text of at most three lines of a card."""
     text = " ".join(text.split())
     return text if len(text) <= _SNIPPET else text[: _SNIPPET - 1].rsplit(" ", 1)[0] + "…"
-
-
-def _signed(value: float) -> str:
-    """A number with its sign, + or −."""
-    return f"{'−' if value < 0 else '+'}{abs(value):.1f}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .facts import Facts
-from .numbers import count, plural
+from .numbers import plural
 from .payload import Link
 
 _ABSENT = {
@@ -20,7 +20,7 @@ _ABSENT = {
 
 def describe_net(facts: Facts) -> str:
     """One line of architecture and data, and of the output that was read among several."""
-    parts = [f"{count(split.n)} {facts.phrase(split)}" for split in facts.splits]
+    parts = [f"{split.n:,} {facts.phrase(split)}" for split in facts.splits]
     if facts.model is not None:
         weights = sum(p.numel() for p in facts.model.parameters())
         name = [type(facts.model).__name__] * (type(facts.model).__name__ != facts.title)
@@ -37,8 +37,8 @@ def list_links(facts: Facts, sections: Mapping[str, Any]) -> tuple[Link, ...]:
         "comparison": ("compare", "Compare", lambda part: plural(len(part.nets), "net")),
         "nearest": ("images", samples, lambda _: "nearest first"),
         "classes": ("classes", "Classes", lambda _: ""),
-        "labels": ("labels", "Labels", lambda part: f"at most {count(part.count)} wrong"),
-        "change": ("change", "Change", lambda part: f"{count(len(part.nets[0].upper))} examined"),
+        "labels": ("labels", "Labels", lambda part: f"at most {part.count:,} wrong"),
+        "change": ("change", "Change", lambda part: f"{len(part.nets[0].upper):,} examined"),
         "support": ("support", "Support vectors", lambda part: plural(part.count, facts.noun)),
         "training": ("training", "Training", lambda part: f"loss {part.loss}"),
         "scaling": ("scaling", "Scaling", lambda _: ""),

@@ -11,7 +11,7 @@ from ..nets.images import as_images
 from .facts import Facts
 from .inputs import snippets
 from .measured import Measured
-from .numbers import count, one_digit, plain, round_down
+from .numbers import one_digit, plain, round_down
 from .payload import Columns, Images, Nearest, Split
 from .sampling import choose_shown
 from .sprites import draw_curves, make_sprites
@@ -42,9 +42,9 @@ def _limit_counted(split: Measured) -> float | None:
 def _describe_near(facts: Facts, split: Measured) -> str:
     """How many samples lie on the wrong side, and how many just on the right one."""
     wrong, limit = int(split.wrong.sum()), _find_threshold(split)
-    counts = f"On the wrong side: {count(wrong)}."
+    counts = f"On the wrong side: {wrong:,}."
     if math.isfinite(limit):
-        near = count(int((~split.wrong & (split.distances < limit)).sum()))
+        near = f"{int((~split.wrong & (split.distances < limit)).sum()):,}"
         where = "boundary" if facts.has_distances else "next answer"
         counts += f" Right, but within {plain(limit)} of the {where}: {near}."
     if is_at_chance(split.labels, split.wrong):

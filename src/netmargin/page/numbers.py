@@ -14,11 +14,6 @@ _LARGEST = 1e6
 """Distances from it on are powers of ten: nobody counts their digits."""
 
 
-def count(n: int) -> str:
-    """A whole number with commas."""
-    return f"{n:,}"
-
-
 def round_down(value: float, digits: int = 4) -> float:
     """The largest number of so many digits not above a positive one, for what is proved."""
     if not (value > 0 and math.isfinite(value)):

@@ -9,7 +9,7 @@ from .change import middle_of
 from .facts import Facts
 from .histogram import choose_edges, count_bars
 from .measured import Measured
-from .numbers import count, distance, percent, percent_number, plural, quoted, significant
+from .numbers import distance, percent, percent_number, plural, quoted, significant
 from .payload import Axis, Certainty, Overview, Tile
 
 _NEIGHBOURS = 500
@@ -57,8 +57,7 @@ def write_overview(facts: Facts) -> Overview:
         scale=scale,
         tiles=tuple(tile for tile in tiles if tile is not None),
         captions={
-            part.key: what.format(f"{count(part.n)} {facts.phrase(part)}") + "."
-            for part in facts.splits
+            part.key: what.format(f"{part.n:,} {facts.phrase(part)}") + "." for part in facts.splits
         },
         axis=axis,
         histograms={part.key: count_bars(part, edges) for part in facts.splits} if finite else {},
@@ -70,9 +69,9 @@ def write_overview(facts: Facts) -> Overview:
 def _write_lead(facts: Facts, split: Measured) -> str:
     """The sentence at the top: how often right, and how close a call."""
     right = split.n - int(split.wrong.sum())
-    whole = f"{count(right)} of {count(split.n)}"
+    whole = f"{right:,} of {split.n:,}"
     if right in (0, split.n):
-        whole = f"{'all' if right else 'none of'} {count(split.n)}"
+        whole = f"{'all' if right else 'none of'} {split.n:,}"
     start = f"Right on {whole} {facts.phrase(split)}."
     if split.title == "Training":
         start = f"On its own {facts.phrase(split)} it is right on {whole}."
@@ -163,7 +162,7 @@ def _median_to_other_class(facts: Facts, split: Measured) -> float:
 
 def _error_tile(facts: Facts, split: Measured) -> Tile:
     """The error, of held-out samples with its interval and the training error beside it."""
-    text = f"{count(int(split.wrong.sum()))} of {count(split.n)} wrong"
+    text = f"{int(split.wrong.sum()):,} of {split.n:,} wrong"
     if split.title != "Training":
         low, high = (percent(end, 1) for end in split.report.error_interval)
         text += f"; the true rate lies between {low} and {high} (95%)"
@@ -171,7 +170,7 @@ def _error_tile(facts: Facts, split: Measured) -> Tile:
     text += "."
     if facts.training is not None and facts.training is not split:
         seen = facts.training
-        text += f" Training: {count(int(seen.wrong.sum()))} of {count(seen.n)} wrong."
+        text += f" Training: {int(seen.wrong.sum()):,} of {seen.n:,} wrong."
     error = percent_number(split.report.error, 1)
     title = f"{split.title} error".strip().capitalize()
     return Tile(title, Certainty.MEASURED, error, text, after="%")
@@ -188,7 +187,7 @@ def _mistake_tile(facts: Facts, split: Measured) -> Tile | None:
     ties = sum(few * number == wrong * many for _, few, many in worst[1:])
     same = f", as large a share as in {plural(ties, 'other')}" * bool(ties)
     text = (
-        f"{count(wrong)} of {plural(number, facts.noun)} wrong{same}. The most frequent mistake:"
+        f"{wrong:,} of {plural(number, facts.noun)} wrong{same}. The most frequent mistake:"
         f" {quoted(name(label))} taken for {quoted(name(answer))}, {plural(often, 'time')}."
     )
     after = f" {percent(wrong / number)} wrong"

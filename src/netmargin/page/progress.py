@@ -5,7 +5,7 @@ from typing import Any
 
 from ..training.history import describe_heldout
 from .facts import Facts
-from .numbers import count, plain, plural, power_of_ten, significant
+from .numbers import plain, plural, power_of_ten, significant
 from .payload import Certainty, Columns, Tag, Training
 
 _POINTS = 600
@@ -27,7 +27,7 @@ def write_training(facts: Facts) -> Training | None:
     if separated is None:
         takeaway = _describe_wrong(facts, rows[-1], watched)
     else:
-        epoch = count(int(separated)) if separated == int(separated) else plain(separated)
+        epoch = f"{int(separated):,}" if separated == int(separated) else plain(separated)
         takeaway = f"All {watched} have been right since epoch {epoch}."
         said += f"; dashed: from there on all {facts.noun}s are right"
     if has_margin:
@@ -60,8 +60,8 @@ def _describe_wrong(facts: Facts, last: dict[str, Any], watched: str) -> str:
         n = facts.training.n
     if n is None:
         return f"{100 * (1 - last['accuracy']):.1f}% of the {watched} are still wrong."
-    these = watched if watched[0].isdigit() else f"{count(n)} {watched}"
-    return f"Still wrong: {count(round((1 - last['accuracy']) * n))} of the {these}."
+    these = watched if watched[0].isdigit() else f"{n:,} {watched}"
+    return f"Still wrong: {round((1 - last['accuracy']) * n):,} of the {these}."
 
 
 def _name_watched(facts: Facts, rows: list[dict[str, Any]]) -> str:

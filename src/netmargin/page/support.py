@@ -3,7 +3,7 @@
 import torch
 
 from .facts import Facts
-from .numbers import count, distance, percent, significant
+from .numbers import distance, percent, significant
 from .payload import Card, Certainty, Support, Tag
 
 _SHOWN = 24
@@ -44,8 +44,8 @@ def _describe(facts: Facts, support: int, half: int, gap: float) -> str:
     """How many samples have a share, and how far the net is from where shares are exact."""
     assert facts.certificate is not None
     who = (
-        f"Of {count(facts.certificate.samples)} training {facts.noun}s {count(support)} carry the"
-        f" decision (support vectors), and {count(half)} of them half of it."
+        f"Of {facts.certificate.samples:,} training {facts.noun}s {support:,} carry the"
+        f" decision (support vectors), and {half:,} of them half of it."
     )
     where = "on its way to"
     if gap < _CLOSE:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.records import Table
-from .numbers import count, distance, percent, power_of_ten, significant
+from .numbers import distance, percent, power_of_ten, significant
 from .payload import Columns, Overview, Page, Radii, Split, Training
 
 _LINES = 50
@@ -46,7 +46,7 @@ def _write_histogram(overview: Overview, splits: tuple[Split, ...]) -> Table:
     if overview.folded[1]:
         ranges[-1] = f"from {distance(columns[0]['from'][-1])}"
     heads = ("distance", *(f"{split.title.lower()} {split.noun}".strip() for split in splits))
-    counts = [map(count, column["count"]) for column in columns]
+    counts = [map("{:,}".format, column["count"]) for column in columns]
     return _table(heads, list(zip(ranges, *counts, strict=True)))
 
 
@@ -81,7 +81,7 @@ def _write_training(training: Training) -> Table:
     held = any(share is not None for share in rows["heldout"])
     lines = []
     for epoch, loss, right, share, margin in _thin(list(zip(*columns, strict=True))):
-        line = [count(epoch), power_of_ten(loss), percent(right / 100, 1)]
+        line = [f"{epoch:,}", power_of_ten(loss), percent(right / 100, 1)]
         line += ["–" if share is None else percent(share / 100, 1)] * held
         line += ["–" if margin is None else significant(margin)] * training.has_margin
         lines.append(tuple(line))

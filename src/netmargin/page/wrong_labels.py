@@ -10,7 +10,7 @@ from ..label_errors import LabelErrors
 from ..nets.labels import ClassNames
 from .facts import Facts
 from .measured import Measured
-from .numbers import count, percent, plural, significant
+from .numbers import percent, plural, significant
 from .payload import Card, Certainty, Tag, WrongLabels
 
 SHOWN = 50
@@ -64,14 +64,14 @@ def write_wrong_labels(facts: Facts) -> WrongLabels | None:
     worst, takeaway, number = found.order[:SHOWN], found.verdict, "its score"
     if found.count:
         number, among = "how probably it is wrong", round(found.wrong[worst].sum().item())
-        takeaway += f" Of the {count(len(worst))} below about {count(among)} are."
+        takeaway += f" Of the {len(worst):,} below about {among:,} are."
     lines, cards = [], []
     for row in worst.tolist():
         given, other = (facts.names.of(int(of[row])) for of in (found.given, found.suggested))
         score, sure = significant(found.scores[row].item()), "–"
         if found.count:
             sure = percent(min(found.wrong[row].item(), _SURE))
-        lines.append((count(row), given, other, score, sure))
+        lines.append((f"{row:,}", given, other, score, sure))
         cards.append(Card(row, f"{given}, rather {other}", sure if found.count else score))
     return WrongLabels(
         takeaway=takeaway,
@@ -98,11 +98,11 @@ def _list_notes(facts: Facts, found: LabelErrors, worst: Tensor) -> tuple[str, .
     if facts.training is not None:
         answers = facts.training.answers[worst]
         kept, other = (
-            count(int((answers == _encode(labels[worst])).sum()))
+            f"{int((answers == _encode(labels[worst])).sum()):,}"
             for labels in (found.given, found.suggested)
         )
         notes.append(
-            f"Of the {count(len(worst))} below the net answers {kept} as they are labelled and"
+            f"Of the {len(worst):,} below the net answers {kept} as they are labelled and"
             f" {other} as is suggested."
         )
     if groups := found.conflicts:

@@ -241,18 +241,14 @@ def _refine(
             yield found, whole
 
 
-def _aim_above(least: np.ndarray) -> np.ndarray:
-    """How far above its goal each row (m,) aims: rounding may take the margin of a long one."""
-    return EPS * (1 - least)
-
-
 def _solve_l2(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float) -> Proposal:
     """Weights w = B'p (D,) with B w = least (m,), and p."""
     Q, R = qr(B.T, mode="economic")
     w, p = np.zeros(B.shape[1]), np.zeros(len(B))
     for _ in range(_REFINEMENTS):
         stationary = (multiply_extended(B.T, p)[0] - w).astype(float)
-        goal = least + _aim_above(least) * np.linalg.norm(w)
+        # Rounding may take the margin of a long row, which aims so far above its goal.
+        goal = least + EPS * (1 - least) * np.linalg.norm(w)
         rest = (goal - multiply_extended(B, w)[0]).astype(float)
         along = solve_triangular(R, rest, trans="T") - Q.T @ stationary
         w, p = w + stationary + Q @ along, p + solve_triangular(R, along)
@@ -265,7 +261,7 @@ def _solve_l1(B: np.ndarray, least: np.ndarray, weights: np.ndarray, part: float
     signs = np.sign(weights[used])
     M = np.block([[B[:, used], -least[:, None]], [signs[None], np.zeros((1, 1))]])
     w = np.zeros(B.shape[1])
-    w[used] = _solve(M, np.append(_aim_above(least), 1.0))[:-1]
+    w[used] = _solve(M, np.append(EPS * (1 - least), 1.0))[:-1]
     turned = np.block([[B[:, used].T, -signs[:, None]], [least[None], np.zeros((1, 1))]])
     return w, _solve(turned, np.append(np.zeros(len(used)), 1.0))[:-1]
 
