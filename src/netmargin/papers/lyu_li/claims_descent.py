@@ -72,7 +72,7 @@ def gd_monotone(trial: Trial, *, relative: float = 1.0) -> Finding:
     below = np.where(right, log_gamma - np.log(np.where(right, smoothed, 1.0)), math.inf)
     rose = log_gamma[-1] - log_gamma[0]
     where = f"L = {start.order:g}, {len(start.x)} points, 100 steps"
-    criteria = [*falls, *below, *(smoothed / hard - 1)]
+    criteria = [*falls, *below, *excess(smoothed, hard)]
     return Finding.of_one(criteria, where, f"log gamma^ rose by {rose:.3g}")
 
 

@@ -17,7 +17,7 @@ from ..ledger.claim import claim
 from ..ledger.directions import matrix_game
 from ..ledger.draws import draw_directions
 from ..ledger.points import BATCH, stacked_outputs
-from ..ledger.trial import Finding, Trial
+from ..ledger.trial import Finding, Trial, excess
 from ._instances import (
     PAPER,
     draw_moving_features,
@@ -259,9 +259,9 @@ def kl_facts(
         violations += [
             (psi - low) / size,
             np.where(above, low - psi - c, -1) / size,
-            losses.mean(1) / np.exp(-low) - 1,
-            G / far - 1,
-            far / np.where((psi >= 0) | logistic, np.minimum(1, largest), largest) - 1,
+            excess(losses.mean(1), np.exp(-low)),
+            excess(G, far),
+            excess(far, np.where((psi >= 0) | logistic, np.minimum(1, largest), largest)),
         ]
     r, s = (
         random.exponential(size=(B, n)) * 10 ** random.uniform(-1, 1, (B, 1)) + 1e-9

@@ -204,9 +204,9 @@ def logistic_control(trial: Trial, *, growth: float = 2.0, r_factor: float = 1.0
         mass, losses = run["u"].sum(1), run["f_u"]
         bound, promised = promise_margin(R, size, n, t)
         violations += [
-            (mass / (u0.sum() * np.exp(growth * run["G"])) - 1).max(),
+            excess(mass, u0.sum() * np.exp(growth * run["G"])).max(),
             excess(mass.max(), bound),
-            (2 * run["G"] / losses - 1).max(),
+            excess(2 * run["G"], losses).max(),
             excess(losses[-1], R * size + 2 / n),
         ]
         grown = (np.log(mass / u0.sum()) / run["G"]).max()

@@ -10,7 +10,7 @@ from ...datasets import hypercube
 from ...solvers import f1_logistic
 from ..ledger.claim import claim
 from ..ledger.draws import draw_directions
-from ..ledger.trial import Finding, Trial
+from ..ledger.trial import Finding, Trial, excess
 from ._functionals import Functional, regularized_logistic
 from ._instances import W18, W19
 from ._perturbation_schedule import perturbation_schedule
@@ -68,7 +68,7 @@ def optimum(trial: Trial, *, renewal: float = 1.0, share: float = 1.0) -> Findin
     options |= {"fresh": 16, "budget": 200, "records": 400}
     run = perturbed_flow(problem, start[None], sigma=renewal * found.sigma, **options)
     reached = _time_to(run, best.objective + share * epsilon)
-    violations = [reached / found.time - 1, best.lower_bound - run.values.min(), run.rate - rate]
+    violations = [excess(reached, found.time), best.lower_bound - run.values.min(), run.rate - rate]
     where = f"{n} samples in {d} dimensions, {'descent' if discrete else 'flow'}"
     shown = f"sigma = {found.sigma:.1g}, at t = {reached:.3g} of {found.time:.1g}"
     return Finding.of_one(violations, where, shown)

@@ -13,7 +13,7 @@ from ..ledger.claim import claim
 from ..ledger.directions import best_margins, dual_norms, least_norms
 from ..ledger.draws import draw_directions, draw_points, draw_signed
 from ..ledger.slack import MOST
-from ..ledger.trial import Finding, Trial
+from ..ledger.trial import Finding, Trial, excess
 from ._instances import W18, W19
 from ._separation import draw_cut_off
 
@@ -200,8 +200,8 @@ def xor_cancellation(
         mean = math.sqrt(y @ K @ y) / n
         squares.append(mean**2)
         variance = np.trace(K) / n - exact**2
-        violations += [max(np.diag(K).max(), variance) / (math.log(n) / 2) - 1]
-        violations += [mean / (math.log(n) / math.sqrt(n) + population / d) - 1]
+        violations += [excess(max(np.diag(K).max(), variance), math.log(n) / 2)]
+        violations += [excess(mean, math.log(n) / math.sqrt(n) + population / d)]
     error = np.std(squares, ddof=1) / math.sqrt(len(squares))
     off = np.mean(squares) - moment * (1 / (2 * n) + (1 - 1 / n) * exact**2)
     violations.append(abs(off) / (5 * error) - 1)

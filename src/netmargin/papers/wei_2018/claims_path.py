@@ -123,7 +123,7 @@ def max_margin_path(
         # (A.4) and (A.5) without what both share.
         promised = -math.log(math.expm1(n * above[-1])) / s**order
         violations += [excess(L, (above + value * M**r).min()), (promised - gamma) / best]
-        violations += [s / (L / value) ** (1 / r) - ball, gamma / best - 1, below / L - 1]
+        violations += [s / (L / value) ** (1 / r) - ball, excess(gamma, best), below / L - 1]
         sizes.append(s)
         gaps.append(1 - gamma / best)
     violations += [*-np.diff(sizes), gaps[-1] - 0.01]
