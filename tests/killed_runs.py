@@ -5,6 +5,7 @@ One process imports everything and forks the runs (with one thread each), becaus
 takes longer than they do.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -168,6 +169,7 @@ def run(folder: Path, kind: str, epochs: int) -> None:
 def start(folder: Path, kind: str) -> int:
     child = os.fork()
     if child == 0:
+        os.setsid()
         try:
             run(folder, kind, epochs=10 if "workers" in kind or "processes" in kind else 50)
         finally:
@@ -198,6 +200,8 @@ def main() -> None:
             time.sleep(draw.uniform(0.2, 0.95) * duration)
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
+            with contextlib.suppress(ProcessLookupError):  # its workers hold our output open
+                os.killpg(child, signal.SIGKILL)
             early += os.WIFSIGNALED(status) and (part / "checkpoint.pt").exists()
             resumed_history, resumed_weights = finish(part, kind)
             same += resumed_history == history and all(

@@ -589,7 +589,7 @@ def test_bad_input(tmp_path):
         "raise max_evaluations"
         in nm.gradient_flow(net, (X, y), time=1e9, max_evaluations=20).message
     )
-    with pytest.raises(nm.NotSeparatedError, match="equal inputs"):
+    with pytest.raises(nm.NotSeparatedError, match="0 and 1 are equal and have different labels"):
         nm.maximize_margin(net, (torch.ones(2, 3), [1, -1]), iterations=5, progress=False)
     blocked = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
     with pytest.raises(nm.NotHomogeneousError):

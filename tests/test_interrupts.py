@@ -229,6 +229,12 @@ def normalized():
     return net, list(flow.states.values())
 
 
+def follow(net, p):
+    """What the features of a normalized net keep along its flow, with these probabilities."""
+    states = normalized()[1]
+    return two_homogeneity.early_margin(net, (X, Y), time=1e4, states=states, p=p)
+
+
 def particles():
     neurons = np.random.default_rng(0).normal(size=(40, 3))
     neurons[:, 2] = np.sign(neurons[:, 2])
@@ -354,16 +360,14 @@ ENTRIES = {
         features_hold,
     ),
     "papers.two_homogeneity.early_margin": Entry(
-        on_model(
-            lambda net: two_homogeneity.early_margin(net, (X, Y), time=1e4, states=normalized()[1]),
-            lambda: normalized()[0],
-        ),
+        on_model(lambda net: follow(net, None), lambda: normalized()[0]),
         ("papers.two_homogeneity._early_margin:_load_inner",),
-        lambda found, _, whole: (
-            found.gamma == whole.gamma
-            and found.kept >= whole.kept
+        lambda found, net, whole: (
+            follow(net, found.p).gamma == found.gamma
+            and found.kept >= follow(net, found.p).kept
             and 0 < found.C_1 <= whole.C_1
             and found.C_2 <= whole.C_2
+            and found.guarantee in (None, whole.guarantee)  # None while no state was seen
         ),
     ),
     "twolayer.slackness": Entry(
