@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--out", inputs.folder, "folder for results and curves"),
         ("--quiet", bool, "no progress line"),
     )
-    inputs.add_json(parser)
+    inputs.add_json(parser, "the result, with medians of the right samples,")
 
 
 def run(options: argparse.Namespace) -> None:
