@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import netmargin as nm
+from netmargin.core.records import Shown
 
 PACKAGES = {
     "bounds": "Generalization bounds",
@@ -84,7 +85,7 @@ def _describe(module: str, name: str) -> str:
     kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
     kind = "exception" if kind == "class" and issubclass(thing, BaseException) else kind
     members = "\n   :members:" if kind == "class" else ""
-    if dataclasses.is_dataclass(thing):  # its docstring says what the fields are
+    if inspect.isclass(thing) and issubclass(thing, Shown):  # its docstring says what fields are
         names = ", ".join(field.name for field in dataclasses.fields(thing))
         members += f"\n   :exclude-members: {names}"
     return f"```{{eval-rst}}\n.. auto{kind}:: {module}.{name}{members}\n```\n"
