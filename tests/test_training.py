@@ -647,7 +647,7 @@ def test_no_reported_margin_takes_a_denormal_number_for_0():
     assert history.rows[-1]["q_min"] == nm.measure(net, data).q_min > 0
     ascent = nm.maximize_margin(net, data, iterations=5, progress=False)
     assert ascent.report.q_min == nm.measure(net, data).q_min > 0
-    assert "no certificate: The inputs are too small" in ascent.message
+    assert "no certificate: The inputs, or a layer, are too small" in ascent.message
     options = {"lambdas": [0.01], "starts": 1, "iterations": 5, "progress": False}
     path = nm.regularization_path(lambda: fresh((2, 1), bias="none"), data, **options)
     net.load_state_dict(path.states[0.01])
