@@ -264,7 +264,7 @@ def test_command_line(digits_net, tmp_path, capsys):
     assert run(both, "net.pt untrained.pt") == 0
     trained, untrained = json.loads(capsys.readouterr().out)
     assert trained["normalized_margin"] > 0 > untrained["normalized_margin"]
-    assert trained["median_lower"] > untrained["median_lower"] == 0
+    assert trained["median_lower"] > untrained["median_lower"] > 0  # of those that are right
     assert run("", "net.pt net.pt") == 2
     assert "named twice" in capsys.readouterr().err
     assert run("--box -1 0.5") == 1
