@@ -644,3 +644,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert torch.load(tmp_path / "checkpoint.pt")["epoch"] == 3
     assert run(command) == 0
     assert "ran 6 epochs" in capsys.readouterr().out
+
+
+def test_labels_of_a_table_of_whole_numbers_are_judged(tmp_path, capsys):
+    rows = [f"{40 * (i % 2) + i % 7},{i % 5},{'yes' if i % 2 else 'None'}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,label", *rows, "1,2,yes"]))
+    assert main(["labels", "--data", str(tmp_path / "t.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 61

@@ -39,6 +39,9 @@ def run(options: argparse.Namespace) -> None:
             f"--groups names a column of a .csv table; {options.data} has no {options.groups!r}."
         )
     groups = X.pop(options.groups) if options.groups else None
+    # Whole numbers of a table are counts, not tokens.
+    if hasattr(X, "iloc") and all(column.kind in "iub" for column in X.dtypes):
+        X = X.astype("float64")
     shown = {"class_names": options.class_names, "progress": sys.stderr.isatty()}
     found = label_errors((X, y), groups=groups, **shown)
     if options.out:
