@@ -334,6 +334,14 @@ def test_weights_of_samples_are_copies_of_them():
     assert (weighted.dual <= 0.4 * weights * (1 + 1e-9)).all()
     with pytest.raises(nm.DataError, match="holds zeros"):
         f1_soft_margin(X, y, sample_weight=np.arange(12))
+    for seed in range(30):  # the first dual weights are in the units of all others
+        random = np.random.default_rng(seed)
+        n = int(random.integers(3, 9))
+        X, weights = random.normal(size=(n, 2)), random.uniform(0.1, 1.1, n)
+        X[-1] = X[0]
+        y = random.choice([-1.0, 1.0], n)
+        y[:2] = -1, 1
+        assert f1_soft_margin(X, y, C=30, sample_weight=weights, bias=False).certified
 
 
 def test_soft_margins_become_hard():
@@ -349,6 +357,31 @@ def test_soft_margins_become_hard():
     assert soft.decision_function(K) == pytest.approx(
         hard.decision_function(K) / hard.margin, rel=1e-4, abs=1e-4
     )
+
+
+def test_a_soft_kernel_margin_of_0_is_that_of_f_0():
+    """Labels that no function of the kernel separates, to its rounding: f = 0 is the best."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        x = random.normal(size=(1, 3))
+        K = np.repeat(x, 4, 0) @ np.repeat(x, 4, 0).T * (1 + 1e-16 * random.normal(size=(4, 4)))
+        found = kernel_soft_margin((K + K.T) / 2, [1, -1, 1, -1], C=random.uniform(0.1, 3))
+        assert found.certified
+        assert (found.margin == 0) == (not found.coefficients.any())
+
+
+def test_the_function_of_a_kernel_has_norm_1_also_where_float64_does_not_do():
+    """Nearly dependent features of sizes 1e-6 to 1e6: refined ones, and negative margins."""
+    negative = 0
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(6, 1 + seed % 2)) * 10.0 ** random.integers(-6, 7, size=(6, 1))
+        K, y = kernels.arc_cosine(X), random.choice([-1, 1], 6)
+        found = kernel_max_margin((K + K.T) / 2, y)
+        expected = y * found.dual / (found.upper_bound or 1) * found.coefficients.any()
+        assert found.coefficients == pytest.approx(expected, rel=2e-8)
+        negative += found.margin < 0
+    assert negative
 
 
 def test_soft_kernel_margin_equals_svc_on_a_centred_kernel():

@@ -25,7 +25,7 @@ _UNDERFLOW = 2.0**-1000
 class KernelSolution(MarginSolution):
     """The function f = sum_n coefficients_n k(x_n, .) of norm 1 with the largest min y_n f(x_n)."""
 
-    #: (n,), float64: y * dual / upper_bound, 0 where nothing separates the samples
+    #: (n,), float64: y * dual / upper_bound, 0 where the margin is 0
     coefficients: np.ndarray
 
     def decision_function(self, K: Any) -> np.ndarray:
@@ -79,16 +79,16 @@ class HardMargin(KernelProblem[KernelSolution]):
         # known to the last digit. What is judged is what is returned, in the units of the features.
         matrix, y, dual = self.matrix, self.y, weights
         margin, upper = judge_margin(dual, outputs, matrix.lengths, matrix.entry_error)
-        values = dual / upper if upper > 0 else np.zeros(len(y))
-        open_still = upper > 0 and 0 < margin < (1 - self.tol) * upper
-        if open_still and ended is Status.STALLED and matrix.affords_extended:
-            values, margin, upper = _refine(matrix, y, values, self.tol)
-            dual = values / values.sum()
         zero = 0.0
         if matrix.exact and margin <= 0:
             # The entries of the caller are what is bounded, and what their rounding can make of 0.
             upper = min(upper, _bound_exactly(matrix, y, dual))
             zero = float(np.sqrt(ENTRY_ROUNDING)) * float(dual @ matrix.lengths)
+        values = dual / upper if upper > 0 else np.zeros(len(y))
+        open_still = upper > 0 and 0 < margin < (1 - self.tol) * upper
+        if open_still and ended is Status.STALLED and matrix.affords_extended:
+            values, margin, upper = _refine(matrix, y, values, self.tol)
+            dual = values / values.sum()
         # Powers of 2: only small numbers round.
         unit = np.longdouble(np.sqrt(matrix.scale)) * self._size
         margin, upper = round_down(margin * unit), round_up(upper * unit)
@@ -174,6 +174,10 @@ def _refine(
     # Where a margin is 1e-5 of the features, float64 knows its square to 1% and less.
     sums = 1 + bound_sums(len(y))
     for k in range(_REFINEMENTS):
+        square = a @ (y * multiply_extended(matrix.values, y * a)[0])
+        if not square > 0:  # rounding is all that is left
+            break
+        a = a / float(np.sqrt(square) * (1 + _RESCALED * k))
         outputs, errors = multiply_extended(matrix.values, y * a)
         outputs = y * outputs
         square = float(a @ (outputs + errors)) * sums
@@ -186,5 +190,4 @@ def _refine(
         free = np.full(len(y), np.inf)
         if gap <= tol or not take_newton_step(matrix.values, y, a, slacks, free):
             break
-        a /= norm * (1 + _RESCALED * k)
     return best

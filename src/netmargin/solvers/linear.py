@@ -18,8 +18,8 @@ from .linear_search import Best, search
 class LinearSolution(MarginSolution):
     """The linear function x -> weights . x~ of norm 1 with the largest min_n y_n weights . x~_n."""
 
-    #: (d,), or (d + 1,) with a bias, float64: Of norm 1 in the chosen norm; 0 where nothing
-    #: separates the samples
+    #: (d,), or (d + 1,) with a bias, float64: Of norm 1 in the chosen norm; 0 where none that
+    #: separates the samples was found
     weights: np.ndarray
     bias: bool  #: Whether x~ is (x, 1), and not x
 

@@ -24,7 +24,7 @@ _RELIABLE_OUTPUT = 1e-6
 class SoftKernelSolution(SoftSolution):
     """The function f = sum_n coefficients_n k(x_n, .) of small norm and hinge loss."""
 
-    coefficients: np.ndarray  #: (n,), float64: y * dual up to a common factor near 1
+    coefficients: np.ndarray  #: (n,), float64: y * dual times a factor near 1, or 0 for f = 0
 
     def decision_function(self, K: Any) -> np.ndarray:
         """Values f (N,) at points whose kernel with the training samples is K, shape (N, n)."""
@@ -155,7 +155,7 @@ class SoftMargin(KernelProblem[SoftKernelSolution]):
             dual=shrink * dual / unit,
             seconds=0.0,
             hinge=float(hinges.sum()),
-            margin=float(outputs.min()) * float(np.sqrt(unit / exact)) if exact > 0 else 0.0,
+            margin=float(outputs.min()) * float(np.sqrt(unit / exact)) if exact and factor else 0.0,
             coefficients=factor * y * dual / unit,
         )
 

@@ -54,10 +54,10 @@ class RestrictedProblem:
         return MasterLP(replace(self.rows, slack_cost=cost / magnification))
 
     def even_dual(self) -> Floats:
-        """Dual weights (n,) to begin with: half for each class, the same within a class."""
+        """Dual weights (n,) to begin with: the same within a class, the same sum for each class."""
         positive = self.rows.signs > 0
         weights: Floats = 1 / np.where(positive, positive.sum(), (~positive).sum())
-        return weights / float(weights.sum())
+        return weights / float((weights * self.rows.target).sum())
 
     def values(self, U: Floats, dual: Floats) -> Floats:
         """The values sum_i p_i signs_i phi(u . z_i) of neurons u at dual weights p."""
