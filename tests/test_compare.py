@@ -257,6 +257,18 @@ def test_intervals_are_about_the_numbers_of_a_report(plane):
         assert high - low < abs(values[0] - values[1])
 
 
+def test_one_wrong_sample_of_a_hundred_is_not_more_than_one_percent():
+    nets = [nn.Linear(1, 1, bias=False) for _ in range(2)]
+    for weight, net in enumerate(nets, 1):
+        net.weight.data.fill_(weight)
+    y = torch.ones(100)
+    y[3] = -1
+    found = nm.compare(nets, (torch.arange(1.0, 101)[:, None], y), input_margins=True)
+    assert [r.error for r in found.reports] == [0.01, 0.01]
+    assert found.differences[-1].note == ""
+    assert "which this net exceeds" not in " ".join(found.reports[0].summary(full=True).split())
+
+
 @pytest.mark.parametrize("number", [ERROR, Z, WEIGHTED_ERROR, INPUT])
 def test_no_samples_tell_a_net_from_itself(number):
     q = np.random.default_rng(0).normal(0.5, 1, size=50)

@@ -72,9 +72,10 @@ WRITTEN = {  # numbers, and how a page writes them
     numbers.round_down: {0.123456: 0.1234, INF: INF},
     numbers.distance: {0.962: "0.96", -0.0571: "−0.057", 1e-4: "<0.001", -1e-9: ">−0.001",
                        0.0: "0.00", 12345.6: "12,346", 345.67: "345.7", INF: "∞"},
-    partial(numbers.distance, down=True): {0.999: "0.99", 0.0316: "0.031", 0.00099: "0.000"},
-    numbers.percent: {0.1433: "14%", 1e-4: "<1%", 0.9999: ">99%", 1.0: "100%"},
-    partial(numbers.percent, decimals=1): {0.064: "6.4%"},
+    partial(numbers.distance, down=True): {0.999: "0.99", 0.0316: "0.031", 0.00099: "0.000",
+                                           math.nextafter(0.1, 0): "0.09", 1.96e6: "1.9·10⁶"},
+    numbers.percent: {0.1433: "14%", 1e-4: "<1%", 1 / 200: "<1%", 199 / 200: ">99%", 1.0: "100%"},
+    partial(numbers.percent, decimals=1): {0.064: "6.4%", 1999 / 2000: ">99.9%"},
     numbers.power_of_ten: {-12.2: "10⁻¹²", -0.5: "0.32", -1000.0: "10⁻¹⁰⁰⁰", -INF: "0"},
     numbers.significant: {0.0321: "0.032", 1234.5: "1,234", 3.2e-7: "3.2·10⁻⁷",
                           -4.6e12: "−4.6·10¹²", 0.0: "0"},
@@ -185,6 +186,27 @@ def test_every_histogram_holds_every_sample_on_its_side(make):
     assert list(page.overview.folded) == folded
 
 
+@pytest.mark.parametrize(("size", "away"), [(1e-160, 0), (1e-13, 0), (1e30, 0), (1, 1e5)])
+def test_inputs_of_any_size_and_place_have_the_same_overview(size, away):
+    torch.manual_seed(0)
+    X, net = torch.randn(120, 5).double(), nn.Linear(5, 3).double()
+    y = (net(X) + 0.3 * torch.randn(120, 3)).argmax(1)
+    usual = make_page(facts_of(net, (X, y))).overview
+    with torch.no_grad():
+        net.weight /= size
+        net.bias -= net.weight @ torch.full((5,), float(away)).double()
+    page = make_page(facts_of(net, (size * X + away, y)))
+    other, bars = page.overview, page.overview.histograms["training"]
+    assert other.lead.rpartition(": ")[2] == usual.lead.rpartition(": ")[2]
+    assert other.lead.endswith("% of the way to the nearest sample of another class.")
+    assert bars["count"] == usual.histograms["training"]["count"]
+    assert np.allclose(np.array(bars["to"]) / size, usual.histograms["training"]["to"])
+    # Of the nearest quarter some are wrong, which may be far from the boundary.
+    d, wrong = np.array(page.splits[0].columns["d"]), page.overview.tiles[-1].text
+    assert (np.abs(d) <= np.quantile(d, 0.25)).mean() < 0.24
+    assert wrong.startswith("of the boundary, or on its wrong side;")
+
+
 def test_nearest_images_and_classes_say_what_is_there():
     page, block = full_page(), read_block(full_page())
     held = {
@@ -283,6 +305,20 @@ def test_shares_of_evenly_chosen_samples_are_near_those_of_all():
         ).float().mean()
         misses += bool(share.abs() > 0.98 * math.sqrt(380 / (20 * 399)))
     assert misses <= 10
+
+
+def test_no_curve_proves_more_than_its_radii_however_many_there_are():
+    torch.manual_seed(0)
+    X, net = torch.randn(500, 5), nm.models.mlp([5, 16, 3])
+    data = X, net(X).argmax(1)
+    radii = nm.robustness(net, data, effort="quick", attacks=False, progress=False)
+    change = read_block(make_page(facts_of(net, data, records=[radii])))["change"]
+    curve = {name: np.array(column) for name, column in change["nets"][0]["curve"].items()}
+    sizes = np.linspace(0, change["largest"], 3001)[:-1]
+    said = curve["proved"][np.searchsorted(curve["x"], sizes, side="right") - 1]
+    true = 100 * (radii.lower > sizes[:, None]).mean(1)
+    assert len(curve["x"]) == 300 < len(np.unique(radii.lower))
+    assert ((true - said > -0.0051) & (true - said < 1)).all()  # shares have four digits, too
 
 
 def test_flips_are_shown_before_and_after_with_their_difference():

@@ -157,7 +157,7 @@ class MarginReport(Record):
     @property
     def error(self) -> float:
         """The share of samples that are not classified correctly; ties count as errors."""
-        return 1 - self.accuracy
+        return int(np.count_nonzero(self.q.numpy() <= 0)) / self.n
 
     @property
     def error_interval(self) -> tuple[float, float]:

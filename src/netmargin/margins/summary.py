@@ -122,12 +122,12 @@ def _describe_distances(report: Any) -> list[Row]:
         (f"distance to the boundary, {name} quantile", (number(value), Certainty.ESTIMATED))
         for name, value in zip(LEVEL_NAMES, quantiles, strict=True)
     ]
-    exceeds = "" if report.error < FITS else ", which this net exceeds"
+    exceeds = "" if report.error <= FITS else ", which this net exceeds"
     found.append(
-        "A quarter of the samples turn to another class when they are moved by the 25% quantile"
+        "A quarter of the samples are wrong, or turn so when they are moved by the 25% quantile"
         " in the worst direction, in the units of the inputs: an estimate by slopes, no"
         " guarantee. On training data it compares only nets of one architecture, trained in one"
-        f" way, that both fit them (error below 1%{exceeds})."
+        f" way, that both fit them (error up to 1%{exceeds})."
     )
     return found + list(filter(None, [report.input_margins.left_out]))
 

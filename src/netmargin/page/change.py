@@ -30,7 +30,7 @@ def write_change(facts: Facts) -> Change | None:
     found = f"upper curve: each flip is an actual {facts.noun}, checked"
     tags = [Tag(Certainty.PROVED, "lower curve")] * proved
     tags += [Tag(Certainty.MEASURED, found)] * attacked
-    largest = max(linked.report.largest for linked in known)
+    largest = float(f"{max(linked.report.largest for linked in known):.4g}")
     per_input = math.nan if facts.inputs is None else facts.inputs.per_input
     notes = (
         _describe_others(facts, first, split),
@@ -161,12 +161,14 @@ def _calibrate(facts: Facts, linked: LinkedRadii, split: Measured | None) -> str
 
 def _draw_net(facts: Facts, linked: LinkedRadii, several: bool, largest: float) -> Radii:
     """The curves of one net."""
-    lower, upper = _radii(linked)
+    lower, upper = (radii.tolist() for radii in _radii(linked))
+    # Of the digits that are written: a curve with others would prove more than is counted.
+    proved, found = [*map(round_down, lower)], [float(f"{radius:.4g}") for radius in upper]
     return Radii(
         linked.name if several else "",
-        _draw_curve(lower, upper, largest),
-        list(map(round_down, lower.tolist())),
-        upper.tolist(),
+        _draw_curve(np.array(proved), np.array(found), largest),
+        proved,
+        found,
         int((linked.report.q[: len(lower)] <= 0).sum()),
         f"the {plural(len(lower), f'examined {facts.noun}')}",
     )
@@ -178,7 +180,7 @@ def _draw_curve(lower: np.ndarray, upper: np.ndarray, largest: float) -> Columns
     steps = steps[steps <= largest]
     if len(steps) > _POINTS:
         steps = steps[np.unique(np.linspace(0, len(steps) - 1, _POINTS).round().astype(int))]
-    # From a step to the next: samples with a radius beyond it are proved up to there.
-    proved = 100 * (lower[None] > steps[:, None]).mean(1)
+    # From a step to the next, where others may have been left out: what is proved up to there.
+    proved = 100 * (lower[None] >= np.append(steps[1:], math.inf)[:, None]).mean(1)
     flipped = 100 * (upper[None] <= steps[:, None]).mean(1)
     return {"x": steps.tolist(), "proved": proved.tolist(), "flipped": flipped.tolist()}

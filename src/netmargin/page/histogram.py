@@ -32,7 +32,7 @@ def choose_edges(
         first = min(first, -1)  # what is wrong by nothing lies left of 0 too
     if any(not bool(split.wrong.all()) for split in splits):
         last = max(last, 1)
-    edges = np.round(np.arange(first, last + 1) * width, 12)
+    edges = np.array([float(f"{step * width:.12g}") for step in range(first, last + 1)])
     beyond = bool((distances < edges[0]).any()), bool((distances > edges[-1]).any())
     return edges, (float(edges[0]), float(edges[-1])), beyond
 

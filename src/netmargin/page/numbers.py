@@ -28,14 +28,14 @@ def distance(value: float, *, down: bool = False) -> str:
     if math.isinf(value):
         return sign(value, "∞")
     if size >= _LARGEST:
-        return significant(value)
+        return significant(round_down(value, 2) if down else value)
     if 0 < size < _LEAST and not down:
         return "<0.001" if value > 0 else ">−0.001"
     decimals = 2 if size == 0 else 3 if size < _FEW_DECIMALS else 2
     if size >= 100:
         decimals = 1 if size < 1000 else 0
     if down:
-        size = math.floor(size * 10**decimals) / 10**decimals
+        size = float(Decimal(size).quantize(Decimal(1).scaleb(-decimals), ROUND_FLOOR))
     return sign(value, f"{size:,.{decimals}f}")
 
 
@@ -48,9 +48,9 @@ def percent_number(share: float, decimals: int = 0) -> str:
     """The same without its sign, for tiles."""
     step = 10.0**-decimals
     value = 100 * share
-    if 0 < value < step / 2:
+    if 0 < value <= step / 2:
         return f"<{step:.{decimals}f}"
-    if 100 - step / 2 < value < 100:
+    if 100 - step / 2 <= value < 100:
         return f">{100 - step:.{decimals}f}"
     return sign(value, f"{abs(value):.{decimals}f}")
 

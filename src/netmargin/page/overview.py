@@ -150,10 +150,10 @@ def _median_to_other_class(facts: Facts, split: Measured) -> float:
     rows = torch.nonzero(~split.wrong)[:, 0]
     if len(rows) > _NEIGHBOURS:  # evenly over the split, so that all its classes take part
         rows = rows[torch.linspace(0, len(rows) - 1, _NEIGHBOURS, device="cpu").long()]
-    points, labels = split.X[rows].float().flatten(1), split.labels[rows]
+    points, labels = split.X[rows].double().flatten(1), split.labels[rows]
     nearest = torch.full((len(rows),), math.inf, device="cpu")
     for X, y in zip(training.X.split(_CHUNK), training.labels.split(_CHUNK), strict=True):
-        apart = torch.cdist(points, X.float().flatten(1))
+        apart = torch.cdist(points, X.double().flatten(1))
         apart[labels[:, None] == y] = math.inf
         nearest = torch.minimum(nearest, apart.amin(1))
     found = nearest.median().item()
@@ -219,7 +219,8 @@ def _quarter_tile(facts: Facts, split: Measured) -> Tile | None:
     found = split.report.margins["input"].quantiles((0.25,)) if facts.has_distances else None
     if found is None or not 0 < found[0] < math.inf or facts.inputs is None:
         return None
-    text = "of the boundary; larger is farther from a flip."
+    side = ", or on its wrong side" * bool(split.wrong.any())
+    text = f"of the boundary{side}; larger is farther from a flip."
     if change := facts.inputs.describe_change(found[0]):
         text += f" That is as long as {change}."
     return Tile(
