@@ -3,8 +3,7 @@ Which of my nets is better?
 ===========================
 
 Not the one with the larger normalized margin: that number follows training, and does not compare
-nets. ``compare`` ranks nets by their margins on held-out labels, and says which differences are
-real.
+nets. ``compare`` takes held-out labels, and says which differences of errors and margins are real.
 """
 
 # %%

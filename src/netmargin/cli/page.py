@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " the data of the run, where it has one)"
     )
     compare = "the file or folder of another net, which is compared with this one"
-    record = "a certificate, radii or a comparison that its method save wrote"
+    record = "what train, certify, robustness, compare or label_errors returned, as save wrote it"
     radii = "also proved and attacked radii of N held-out samples: seconds for small nets"
     carried = "also the samples that carry the decision: seconds for small nets, minutes for large"
     labels = "also the training labels that may be wrong: seconds for some thousand samples"
