@@ -1095,6 +1095,22 @@ def test_samples_that_are_equal_are_found_on_the_page():
     assert linked.split == ""
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_radii_are_linked_by_margins_in_float64_whatever_the_net_computes_in(dtype):
+    net = nn.Linear(1, 1, bias=False).to(dtype)
+    net.weight.data.fill_(1)
+    X = torch.tensor([[-3.0], [1], [1 + 1e-8], [2], [4]], dtype=torch.float64)
+    quick = {"effort": "quick", "attacks": False, "progress": False}
+    for rows in ([2], [2, 0, 1], [4, 3]):
+        radii = nm.robustness(net, (X[rows], X[rows, 0].sign()), **quick)
+        (linked,) = facts_of(net, (X, X[:, 0].sign()), records=radii).radii
+        assert (linked.split, linked.rows.tolist()) == ("training", rows)
+    # Another sample, of nearly the same margin, is not taken for one of the page.
+    radii = nm.robustness(net, (X[3:4] * (1 + 5e-5), [1]), **quick)
+    page = make_page(facts_of(net, (X, X[:, 0].sign()), records=radii))
+    assert page.change.data == "1 sample, not among those of this page"
+
+
 def test_the_picture_and_the_page_say_the_same_epoch():
     """From it on all samples are right: not the first one after which they are wrong again."""
     margins = [-1.0, 0.5, -0.1, 0.2, 0.3]

@@ -117,7 +117,7 @@ def middle_of(radii: np.ndarray) -> float:
 def _describe_data(facts: Facts, n: int, split: Measured | None) -> str:
     """The samples that were examined."""
     if split is None:
-        return f"{n:,} {facts.noun}s, not among those of this page"
+        return f"{plural(n, facts.noun)}, not among those of this page"
     whole = f"{split.n:,} {facts.phrase(split)}"
     return f"all {whole}" if n == split.n else f"{n:,} of the {whole}"
 

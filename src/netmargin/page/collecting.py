@@ -1,17 +1,22 @@
 """From what was given to all that is known: what is cheap is measured, the rest is linked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from torch import Tensor, nn
+
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
-from ..margins import Comparison, MarginReport
+from ..losses import as_loss
+from ..margins import Comparison, MarginReport, measure_margins
 from ..margins.boundaries import token_layer
 from ..margins.compare import compare_reports
+from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.equal_samples import warn_of_seen
 from ..nets.labels import ClassNames, FoundNames
+from ..nets.net_on_samples import NetOnSamples
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, link_radii
 from .inputs import check_texts, describe_inputs
@@ -84,7 +89,8 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
                 done += len(own)
     splits = tuple(measured[title])
     names = ClassNames(splits[0].report.class_names)
-    records = _link_records(given, title, splits, names)
+    exact = ((split, _measure_exactly(model, arrays[split.key])) for split in splits)
+    records = _link_records(given, title, splits, names, exact)
     if len(nets) > 1:
         records["comparison"] = _compare(measured)
     X = [split.X for split in splits]
@@ -105,7 +111,11 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
 
 
 def _link_records(
-    given: Given, title: str, splits: tuple[Measured, ...], names: ClassNames
+    given: Given,
+    title: str,
+    splits: tuple[Measured, ...],
+    names: ClassNames,
+    exact: Iterable[tuple[Measured, Tensor]] = (),
 ) -> dict[str, Any]:
     """The records that were given, each checked to be about the data of the page."""
     training = next((split for split in splits if split.key == "training"), None)
@@ -124,16 +134,23 @@ def _link_records(
     # Those of the page's own net first, whose samples alone are linked.
     own = {name: report for name, report in given.radii.items() if name in ("", title)}
     others = {name: report for name, report in given.radii.items() if name not in own}
+    exact = list(exact) if own else ()  # for which the net is copied
     return {
         "certificate": certificate,
         "radii": (
-            *(link_radii(title, report, splits) for report in own.values()),
-            *(link_radii(name, report, ()) for name, report in others.items()),
+            *(link_radii(title, report, exact) for report in own.values()),
+            *(link_radii(name, report) for name, report in others.items()),
         ),
         "history": given.history,
         "label_errors": labels and link_labels(labels, training, names),
         "comparison": given.comparison,
     }
+
+
+def _measure_exactly(model: nn.Module, samples: Arrays) -> Tensor:
+    """Margins in float64, as radii have them."""
+    scored = NetOnSamples(model, samples)
+    return measure_margins(scored.twin, scored.batches(AT_ONCE), as_loss(None))[0]
 
 
 def _collect_records(given: Given, data: Any, options: Options) -> Facts:

@@ -1,5 +1,6 @@
 """All that is known when a page is written: measurements, and the records that were given."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -15,9 +16,9 @@ from ..training import History
 from .inputs import Inputs
 from .measured import Measured
 
-_SAME_SCORE = 1e-4
+_SAME_SCORE = 1e-5
 """Difference of two score margins, relative to their median size, up to which they are those of one
-sample: the radii come from a float64 copy of the net, and float32 differs by about 1e-6.
+sample: in float64, of inputs that were float32 once, some differ by 1e-6.
 """
 
 _SAME_SAMPLE = 1e-9
@@ -106,11 +107,12 @@ class Facts:
         return found.index_add(0, rows, sizes / sizes.sum())
 
 
-def link_radii(name: str, report: RobustnessReport, splits: tuple[Measured, ...]) -> LinkedRadii:
-    """Find the samples of radii, which `robustness` does not keep, by score margins."""
+def link_radii(
+    name: str, report: RobustnessReport, splits: Iterable[tuple[Measured, Tensor]] = ()
+) -> LinkedRadii:
+    """Find the samples of radii, which `robustness` does not keep, by score margins in float64."""
     q = torch.as_tensor(report.q, device="cpu")
-    for split in splits:
-        own = split.report.q
+    for split, own in splits:
         close = _SAME_SCORE * own.abs().median().item()
         if len(own) == len(q) and bool(((own - q).abs() <= close).all()):
             return LinkedRadii(name, report, split.key, torch.arange(len(q), device="cpu"))

@@ -58,7 +58,8 @@ def robustness(
     where nothing bounds that (`upper_proved` says which).
 
     Ctrl-C returns the batches that are done, with `Status.INTERRUPTED`. To keep hours of work on
-    disk, call this for slices of the samples and `save` each report: no radius depends on others.
+    disk, call this for slices of the samples and `save` each report: its radii are true by
+    themselves, though attacks on other samples beside them may come nearer or less near.
 
     Parameters
     ----------
