@@ -232,6 +232,9 @@ def test_a_table_is_read_as_arrays_are(own, capsys):
     assert "labels in 'label', 2 other columns: a, b\n" in shown.err
     found = nm.label_errors((table, words), groups=np.arange(30) // 2)
     assert json.loads(shown.out)["copies"] == found.copies
+    table.assign(Label=words, patient=np.arange(30) // 2).to_csv("capital.csv", index=False)
+    assert run("labels --data capital.csv --groups patient --json") == 0
+    assert capsys.readouterr().out == shown.out
     table.assign(label=[*words[:-1], ""]).to_csv("empty.csv", index=False)
     assert run("labels --data empty.csv") == 1
     assert "y holds nan in place of a value for sample 29, 1 in all" in capsys.readouterr().err

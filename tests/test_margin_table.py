@@ -417,6 +417,10 @@ def test_the_page_names_the_classes_with_the_largest_errors():
     numbered = words_of(str(nm.measure(model, (X, y))))
     assert found.replace("dog", "1").replace("cat", "0") in numbered
     assert "mistake" not in str(nm.measure(model, (X, X.argmax(1))))
+    y = X.argmax(1)
+    y[:2] = torch.tensor([1, 2])
+    found = "most frequent mistake 1 taken for 0: 1 of 10, as often as 1 other"
+    assert found in words_of(str(nm.measure(model, (X, y))))
 
 
 def test_the_page_shows_the_margin_that_idle_weights_do_not_change():

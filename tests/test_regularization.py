@@ -142,6 +142,28 @@ def test_each_norm_has_its_own_max_margin(norm, expected):
     assert weights / weights.max() == pytest.approx(np.array(expected) / max(expected), abs=1e-3)
 
 
+@pytest.mark.parametrize("norm", ["global", "layers", "l1", "linf"])
+def test_paths_do_not_depend_on_the_units_of_inputs(norm):
+    """Of a linear net and r = 1, weights in other units are the same weights at another lambda."""
+    X, y = torch.tensor([[2.0, 1.0], [-1.0, -2.0]]).double(), torch.tensor([1, -1])
+    rows = []
+    for unit in (1.0, 2.0**500, 2.0**-500):
+
+        def make(unit=unit):
+            net = nn.Linear(2, 1, bias=False).double()
+            net.weight.data *= unit
+            return net
+
+        path = nm.regularization_path(
+            make, (X / unit, y), lambdas=[1e-6 / unit], r=1, norm=norm, starts=1, progress=False
+        )
+        row = path.rows[-1]
+        assert math.isfinite(row["stationarity"])
+        rows.append([row["normalized_margin"] * unit, row["log_objective"]])
+    assert rows[0][0] == pytest.approx(3 / math.sqrt(2), rel=1e-6)
+    assert rows == [pytest.approx(rows[0], rel=1e-6)] * 3
+
+
 # Theorem 2.2
 
 

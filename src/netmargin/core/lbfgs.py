@@ -17,18 +17,24 @@ many only where rounding is all that is left to gain.
 """
 
 
-def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int) -> None:
-    """Minimize a loss in place by L-BFGS with a strong Wolfe search; the least seen stays."""
+def minimize(
+    parameters: Sequence[Tensor], loss: Callable[[], Tensor], iterations: int, unit: float = 1.0
+) -> None:
+    """Minimize a loss in place by L-BFGS with a strong Wolfe search; the least seen stays. Its
+    first step has the length `unit`, a power of 2, whatever the loss.
+    """
     from scipy.optimize import fmin_l_bfgs_b  # late, as scipy.optimize takes long to load
 
     sizes = [parameter.numel() for parameter in parameters]
-    start = _flatten(parameters)
+    start = _flatten(parameters) / unit
     # At the end, where rounding is all that is left to gain, the method can run into NaN.
     least, best = math.inf, start
 
     @torch.no_grad()
     def put(theta: np.ndarray) -> None:
-        for parameter, part in zip(parameters, torch.from_numpy(theta).split(sizes), strict=True):
+        for parameter, part in zip(
+            parameters, torch.from_numpy(unit * theta).split(sizes), strict=True
+        ):
             parameter.copy_(part.view_as(parameter))
 
     def differentiate(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -42,9 +48,8 @@ def minimize(parameters: Sequence[Tensor], loss: Callable[[], Tensor], iteration
         if value < least:
             least, best = value, theta.copy()
         # What the loss does not depend on has no gradient.
-        return value, _flatten(
-            [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        )
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        return value, unit * _flatten(gradients)
 
     # Both tolerances are 0: callers set the number of iterations, and want the last digits too.
     fmin_l_bfgs_b(

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..core.records import plural
+
 _LEAST_GAIN = 20
 """Samples that another numbering must make right: with two classes an untrained net is wrong on so
 many more than a third of as many, of 27 samples, once in a thousand times.
@@ -22,15 +24,19 @@ def rank_classes(labels: Tensor, missed: Tensor) -> list[tuple[int, int, int]]:
     return [(c, int(wrong[c]), int(counts[c])) for c in order.tolist() if wrong[c]]
 
 
-def find_mistake(labels: Tensor, answers: Tensor) -> tuple[int, int, int] | None:
-    """The most frequent mistake as (class, answer, how often); None where all samples are right."""
+def find_mistake(labels: Tensor, answers: Tensor) -> tuple[int, int, int, str] | None:
+    """The most frequent mistake as (class, answer, how often, words on others that are as frequent,
+    or ""); None where all samples are right.
+    """
     missed = labels != answers
     pairs = torch.stack([labels[missed], answers[missed]], dim=1)
     if not len(pairs):
         return None
     kinds, often = torch.unique(pairs, dim=0, return_counts=True)
     label, answer = kinds[often.argmax()].tolist()
-    return label, answer, int(often.max())
+    ties = int((often == often.max()).sum()) - 1
+    same = f", as often as {plural(ties, 'other')}" * bool(ties)
+    return label, answer, int(often.max()), same
 
 
 def find_renumbering(labels: Tensor, answers: Tensor, name: Callable[[int], str]) -> str:

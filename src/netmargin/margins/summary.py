@@ -66,9 +66,9 @@ def _describe_errors(report: Any) -> list[Row]:
     shown = (f"{names.of(c)}: {wrong} of {count}" for c, wrong, count in worst[:_SHOWN_CLASSES])
     found.append(("classes with most errors", ", ".join(shown)))
     if mistake := find_mistake(report.labels, report.answers):
-        label, answer, often = mistake
+        label, answer, often, same = mistake
         count = int((report.labels == label).sum())
-        told = f"{names.of(label)} taken for {names.of(answer)}: {often} of {count}"
+        told = f"{names.of(label)} taken for {names.of(answer)}: {often} of {count}{same}"
         found.append(("most frequent mistake", told))
     return found
 

@@ -168,7 +168,7 @@ def open_model_and_inputs(model: Any, x: Any) -> tuple[nn.Module, Any]:
     model = check_model(model)
     if not isinstance(x, Mapping):
         return model, x
-    inputs = {key: value for key, value in x.items() if key not in LABELS}
+    inputs = {key: value for key, value in x.items() if str(key).lower() not in LABELS}
     return model, simplify(model, _name_inputs(inputs, "The inputs"))
 
 
@@ -361,7 +361,7 @@ def _collate(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     columns = {key: [row[key] for row in rows] for key in rows[0]}
     return {
         key: column
-        if _holds_text(column) and key not in LABELS
+        if _holds_text(column) and str(key).lower() not in LABELS
         else join_rows([read_tensor(value, repr(str(key)))[None] for value in column])
         for key, column in columns.items()
     }

@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import torch
@@ -23,9 +23,10 @@ UNMOVED = (
 """What is said of inputs that are whole numbers, before what to give."""
 
 
-def find_label(parts: Container[str]) -> str | None:
-    """The key that holds the labels of a dict, or None."""
-    return next((key for key in LABELS if key in parts), None)
+def find_label(parts: Iterable[str]) -> str | None:
+    """The key that holds the labels of a dict or a table, in capitals or not, or None."""
+    held = {str(key).lower(): key for key in sorted(parts, key=str)}  # "label" before "Label"
+    return next((held[key] for key in LABELS if key in held), None)
 
 
 class NamedInputs:

@@ -77,18 +77,18 @@ def _describe_classes(facts: Facts, split: Measured) -> str:
     if len(present) > 2:
         neighbours = find_mistake(split.labels, split.rivals)
         assert neighbours is not None  # no rival is the class of its sample
-        label, rival, n = neighbours
+        label, rival, n, same = neighbours
         said.append(
             f"Most common neighbours: {quoted(name(label))} next to {quoted(name(rival))}"
-            f" ({n:,} {facts.noun}s)."
+            f" ({n:,} {facts.noun}s{same})."
             if n > 1
             else "No two classes are neighbours twice."
         )
     if (found := find_mistake(split.labels, split.answers)) is None:
         return " ".join([start, *said, "There is no mistake."])
-    label, answer, n = found
+    label, answer, n, same = found
     mistake = f"Most common mistake: {quoted(name(label))} taken for {quoted(name(answer))}"
-    said.append(f"{mistake} ({n:,} times)." if n > 1 else "No mistake occurs twice.")
+    said.append(f"{mistake} ({n:,} times{same})." if n > 1 else "No mistake occurs twice.")
     return " ".join([start, *said])
 
 

@@ -183,12 +183,13 @@ def _mistake_tile(facts: Facts, split: Measured) -> Tile | None:
     if not worst or mistake is None:
         return None
     weakest, wrong, number = worst[0]
-    label, answer, often = mistake
+    label, answer, often, as_often = mistake
     ties = sum(few * number == wrong * many for _, few, many in worst[1:])
     same = f", as large a share as in {plural(ties, 'other')}" * bool(ties)
     text = (
         f"{wrong:,} of {plural(number, facts.noun)} wrong{same}. The most frequent mistake:"
-        f" {quoted(name(label))} taken for {quoted(name(answer))}, {plural(often, 'time')}."
+        f" {quoted(name(label))} taken for {quoted(name(answer))},"
+        f" {plural(often, 'time')}{as_often}."
     )
     after = f" {percent(wrong / number)} wrong"
     return Tile("Weakest class", Certainty.MEASURED, quoted(name(weakest)), text, after=after)

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from ..core.lbfgs import minimize
+from ..core.matrices import floor_to_powers
 from ..homogeneity import analyse
 from ..losses import Loss
 from ..margins import measure
@@ -19,6 +20,7 @@ from ..nets.counted_weights import hold_frozen_weights
 from ..nets.gates import Gates, SmoothedReLUs
 from ..nets.model import require_differentiable, scores
 from ..nets.net_on_samples import NetOnSamples
+from ..nets.whole_tensors import euclidean_norm
 from ..training.relative_loss import log_loss
 
 _SMOOTHING_WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -49,7 +51,6 @@ class RegularizedObjective(ABC):
         hold_frozen_weights(self.twin, "nothing to regularize")
         self.parameters = list(self.twin.parameters())
         self._norm = norm
-        self._groups = [[p] for p in self.parameters] if norm == "layers" else [self.parameters]
         self._x = self.scored.x
         require_differentiable(self.twin, self._x)
         homogeneity = analyse(self.twin, self._x, statistics="fixed")
@@ -76,18 +77,27 @@ class RegularizedObjective(ABC):
         )
 
     def _log_penalty(self, width: float = 0.0) -> Tensor:
+        unit = self._unit()
+        parts = [
+            (p / unit).square().clamp_min(_SMALLEST_SQUARE).reshape(-1) for p in self.parameters
+        ]
+        log_unit = self._r * math.log(unit)
         if self._norm not in ("l1", "linf"):
-            sums = [torch.stack([p.square().sum() for p in group]).sum() for group in self._groups]
-            log_squares = torch.log(torch.stack(sums).clamp_min(_SMALLEST_SQUARE))
-            return torch.logsumexp(0.5 * self._r * log_squares, 0)
-        squares = torch.cat([p.square().reshape(-1) for p in self.parameters])
-        squares = squares.clamp_min(_SMALLEST_SQUARE)
+            sums = [part.sum() for part in parts]
+            sums = sums if self._norm == "layers" else [torch.stack(sums).sum()]
+            return log_unit + torch.logsumexp(0.5 * self._r * torch.stack(sums).log(), 0)
+        squares = torch.cat(parts)
         if self._norm == "l1":  # kinks are rounded over this part of the typical size
-            return self._r * torch.log((squares + width**2 * squares.detach().mean()).sqrt().sum())
+            sizes = (squares + width**2 * squares.detach().mean()).sqrt()
+            return log_unit + self._r * sizes.sum().log()
         if not width:
-            return 0.5 * self._r * squares.max().log()
+            return log_unit + 0.5 * self._r * squares.max().log()
         # The norm l_p, p = 2 / width.
-        return 0.5 * self._r * width * torch.logsumexp(squares.log() / width, 0)
+        return log_unit + 0.5 * self._r * width * torch.logsumexp(squares.log() / width, 0)
+
+    def _unit(self) -> float:
+        """The power of 2 below the largest parameter: in its units no square leaves float64."""
+        return float(floor_to_powers(max(p.detach().abs().max().item() for p in self.parameters)))
 
     def descend(self, log_lambda: float, iterations: int) -> None:
         """Move to a local minimizer nearby, if it is better than where the parameters are.
@@ -106,8 +116,8 @@ class RegularizedObjective(ABC):
                 return self(log_lambda, width)
 
         for width in _SMOOTHING_WIDTHS if self._has_kinks else ():
-            minimize(self.parameters, partial(smoothed, width), iterations)
-        minimize(self.parameters, partial(self, log_lambda), iterations)
+            minimize(self.parameters, partial(smoothed, width), iterations, self._unit())
+        minimize(self.parameters, partial(self, log_lambda), iterations, self._unit())
         self._rescale(log_lambda)
         # `not <=` rather than `>`: a NaN goes back, too.
         if not self(log_lambda).item() <= before:
@@ -118,8 +128,8 @@ class RegularizedObjective(ABC):
         gradients: tuple[Any, ...] = torch.autograd.grad(
             self(log_lambda), self.parameters, allow_unused=True
         )
-        size = math.sqrt(sum(g.square().sum().item() for g in gradients if g is not None))
-        return size * self.size()
+        slopes = [euclidean_norm(g) for g in gradients if g is not None]
+        return math.hypot(*slopes) * self.size()
 
     def state(self) -> dict[str, Tensor]:
         """A copy of the net's state dict."""
@@ -127,7 +137,7 @@ class RegularizedObjective(ABC):
 
     def size(self) -> float:
         """||theta|| over the trained parameters."""
-        return math.sqrt(sum(p.square().sum().item() for p in self.parameters))
+        return math.hypot(*map(euclidean_norm, self.parameters))
 
     def _rescale(self, log_lambda: float) -> None:
         """Multiply the parameters of a homogeneous net by the best factor; leave others alone."""
