@@ -181,6 +181,12 @@ def test_spectrally_normalized_margins_by_the_formula():
         again = nm.measure(model, data)
         model[0].weight.mul_(100)
         assert again.margins["bartlett"].value == row.value
+    # Nor does the size of a matrix change it, however far its squares leave float64.
+    for size in (2.0**-600, 2.0**600):
+        model, data = net_and_data([3, 6, 5, 4], "none")
+        model.double()[0].weight.data.mul_(size)
+        other = nm.measure(model, data).margins["bartlett"].value
+        assert other == pytest.approx(row.value, rel=1e-6)
 
 
 @pytest.mark.parametrize(

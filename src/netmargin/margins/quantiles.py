@@ -37,9 +37,7 @@ def class_table(values: Tensor, labels: Tensor, class_names: Sequence[str] | Non
     import pandas
 
     present = torch.unique(labels)
-    rows = []
-    for label in present:
-        own = values[labels == label]
-        rows.append([len(own), *quantiles(own)])
+    parts = [values[labels == label] for label in present]
+    rows = [[len(own), *quantiles(own)] for own in parts]
     index = pandas.Index(name_labels(present, class_names), name="class")
     return pandas.DataFrame(rows, index=index, columns=["n", *LEVEL_NAMES])

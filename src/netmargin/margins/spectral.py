@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..core.matrices import floor_to_powers
+
 _BETWEEN = (nn.ReLU, nn.ReLU6, nn.Tanh, nn.Identity, nn.Dropout)
 """Activations with Lipschitz constant 1 and value 0 at 0, as the theorem asks for."""
 
@@ -35,13 +37,13 @@ def log_spectral_norm(weights: list[Tensor]) -> float:
     ||W||_{2,1} sums the norms of the rows. Source: Bartlett, Foster and Telgarsky 2017, (1.2).
     """
     matrices = [weight.to("cpu", torch.float64) for weight in weights]
+    sizes = [float(floor_to_powers(matrix.abs().max().item())) for matrix in matrices]
+    # Squares of 1e160 would be infinite.
+    matrices = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
     norms = [_largest_singular_value(matrix) for matrix in matrices]
-    ratios = [
-        torch.linalg.vector_norm(matrix, dim=1).sum().item() / norm
-        for matrix, norm in zip(matrices, norms, strict=True)
-    ]
-    return math.fsum(map(math.log, norms)) + 1.5 * math.log(
-        math.fsum(ratio ** (2 / 3) for ratio in ratios)
+    rows = [torch.linalg.vector_norm(matrix, dim=1).sum().item() for matrix in matrices]
+    return math.fsum(map(math.log, norms + sizes)) + 1.5 * math.log(
+        math.fsum((row / norm) ** (2 / 3) for row, norm in zip(rows, norms, strict=True))
     )
 
 

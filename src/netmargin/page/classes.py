@@ -101,20 +101,14 @@ def _count_pairs(split: Measured, number: int) -> dict[str, Any]:
         "rival": (split.labels, split.rivals),
         "mistake": (split.labels[wrong], split.answers[wrong]),
     }
-    return {
-        name: _make_matrix(*pair, number) if number <= _MATRIX else _list_pairs(*pair)
-        for name, pair in found.items()
-    }
+    return {name: _list_pairs(*pair, number) for name, pair in found.items()}
 
 
-def _make_matrix(labels: Tensor, others: Tensor, number: int) -> list[list[int]]:
-    """The counts by label (rows) and other class (columns)."""
-    flat = torch.bincount(labels * number + others, minlength=number * number)
-    return flat.reshape(number, number).tolist()
-
-
-def _list_pairs(labels: Tensor, others: Tensor) -> Columns:
-    """The most common pairs, the largest counts first."""
+def _list_pairs(labels: Tensor, others: Tensor, number: int) -> list[list[int]] | Columns:
+    """The counts by label (rows) and other class, or of many classes the most common pairs."""
+    if number <= _MATRIX:
+        flat = torch.bincount(labels * number + others, minlength=number * number)
+        return flat.reshape(number, number).tolist()
     pairs, counts = torch.unique(torch.stack([labels, others]), dim=1, return_counts=True)
     order = torch.argsort(counts, descending=True, stable=True)[:_LISTED]
     (first, second), counts = pairs[:, order].tolist(), counts[order].tolist()

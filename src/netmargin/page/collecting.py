@@ -4,19 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core.progress import Progress
 from ..errors import ArgumentError, DataError
-from ..losses import as_loss
-from ..margins import Comparison, MarginReport, measure_margins
+from ..margins import Comparison, MarginReport, measure
 from ..margins.boundaries import token_layer
 from ..margins.compare import compare_reports
-from ..nets.arrays import Arrays
 from ..nets.data import batches
 from ..nets.equal_samples import warn_of_seen
 from ..nets.labels import ClassNames, FoundNames
-from ..nets.net_on_samples import NetOnSamples
+from ..nets.model import float64_copy
 from ..nets.threads import fitting_threads, work_of
 from .facts import Facts, link_radii
 from .inputs import check_texts, describe_inputs
@@ -89,7 +87,8 @@ def collect(given: Given, data: Any, heldout: Any, options: Options) -> Facts:
                 done += len(own)
     splits = tuple(measured[title])
     names = ClassNames(splits[0].report.class_names)
-    exact = ((split, _measure_exactly(model, arrays[split.key])) for split in splits)
+    # As radii have them.
+    exact = ((s, measure(float64_copy(model), arrays[s.key], batch_size=AT_ONCE).q) for s in splits)
     records = _link_records(given, title, splits, names, exact)
     if len(nets) > 1:
         records["comparison"] = _compare(measured)
@@ -145,12 +144,6 @@ def _link_records(
         "label_errors": labels and link_labels(labels, training, names),
         "comparison": given.comparison,
     }
-
-
-def _measure_exactly(model: nn.Module, samples: Arrays) -> Tensor:
-    """Margins in float64, as radii have them."""
-    scored = NetOnSamples(model, samples)
-    return measure_margins(scored.twin, scored.batches(AT_ONCE), as_loss(None))[0]
 
 
 def _collect_records(given: Given, data: Any, options: Options) -> Facts:

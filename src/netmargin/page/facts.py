@@ -118,10 +118,7 @@ def link_radii(
             return LinkedRadii(name, report, split.key, torch.arange(len(q), device="cpu"))
         # The sample of the nearest margin, on either side.
         ordered, order = own.sort()
-        right = torch.searchsorted(ordered, q).clamp(max=len(ordered) - 1)
-        left = (right - 1).clamp(min=0)
-        nearer = (ordered[left] - q).abs() < (ordered[right] - q).abs()
-        rows = order[torch.where(nearer, left, right)]
+        rows = order[torch.searchsorted((ordered[1:] + ordered[:-1]) / 2, q)]
         if bool(((own[rows] - q).abs() <= close).all()):
             told_apart = _tell_equal_apart(rows, q, split.X)
             if told_apart is not None:

@@ -60,14 +60,12 @@ def make_splits(facts: Facts) -> tuple[tuple[Split, ...], Images | None, dict[st
     splits, pictures, shown, cells = [], [], {}, 0
     for index, split in enumerate(facts.splits):
         weights = facts.weights() if split.key == "training" else None
-        linked = next((r.rows for r in facts.radii if r.split == split.key), None)
+        linked = [r.rows for r in facts.radii[:1] if r.rows is not None and r.split == split.key]
         if split.key == "training" and facts.label_errors is not None:
-            doubtful = facts.label_errors.order[:SHOWN]
-            linked = doubtful if linked is None else torch.cat([doubtful, linked])
+            linked.insert(0, facts.label_errors.order[:SHOWN])
         elsewhere = _answer_elsewhere(facts, split)
         if elsewhere is not None:
-            differ = torch.nonzero(elsewhere >= 0)[:, 0]
-            linked = differ if linked is None else torch.cat([differ, linked])
+            linked.insert(0, torch.nonzero(elsewhere >= 0)[:, 0])
         chosen = choose_shown(split, weights, linked)
         shown[split.key] = len(chosen)
         columns = _make_columns(facts, split, weights)

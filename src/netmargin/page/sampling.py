@@ -11,7 +11,7 @@ _SEED = 0
 """Of the random rest: two calls make the same page."""
 
 
-def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) -> Tensor:
+def choose_shown(split: Measured, weights: Tensor | None, extra: list[Tensor]) -> Tensor:
     """The samples that are shown as images, in order: all of up to `MOST`.
 
     Of more, in turn, as far as there is room: `extra`, such as those with radii, the heaviest
@@ -21,17 +21,13 @@ def choose_shown(split: Measured, weights: Tensor | None, extra: Tensor | None) 
     n = split.n
     if n <= MOST:
         return torch.arange(n, device="cpu")
-    order = [] if extra is None else [extra]
-    heavy = torch.empty(0, dtype=torch.int64, device="cpu")
-    if weights is not None:
-        heavy = torch.argsort(weights, descending=True, stable=True)[: int((weights > 0).sum())]
-        order.append(heavy[:24])
+    weights = torch.zeros(n, device="cpu") if weights is None else weights
+    heavy = torch.argsort(weights, descending=True, stable=True)[: int((weights > 0).sum())]
     nearest = torch.argsort(split.distances.abs(), stable=True)
-    order.append(nearest[: MOST // 2])
-    wrong = torch.nonzero(split.wrong)[:, 0]
-    order += [wrong[torch.argsort(split.distances[wrong].abs(), stable=True)], heavy]
-    order.append(torch.randperm(n, generator=torch.Generator().manual_seed(_SEED), device="cpu"))
-    chosen = list(dict.fromkeys(torch.cat(order).tolist()))[:MOST]
+    wrong = nearest[split.wrong[nearest]]
+    rest = torch.randperm(n, generator=torch.Generator().manual_seed(_SEED), device="cpu")
+    order = torch.cat([*extra, heavy[:24], nearest[: MOST // 2], wrong, heavy, rest])
+    chosen = list(dict.fromkeys(order.tolist()))[:MOST]
     return torch.tensor(sorted(chosen), device="cpu")
 
 

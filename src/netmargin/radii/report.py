@@ -168,11 +168,11 @@ class RobustnessReport(Record):
     def _describe_certified(self) -> list[Row]:
         """Rows about certified radii: what they rest on; what is not certified, and why."""
         if self.no_lower:
-            rows: list[Row] = [("no radius is proved", self.no_lower)]
-            return [*rows, ("no relaxations", self.no_chain)] if self.no_chain else rows
+            missing = (("no radius is proved", self.no_lower), ("no relaxations", self.no_chain))
+            return [row for row in missing if row[1]]
         middle = number(float(np.median(self.lower[self._right])), ROUND_FLOOR)
         closed = f"{int(self.closed[self._right].sum())} of {plural(self._right.sum(), 'sample')}"
-        rows = [
+        rows: list[Row] = [
             ("the answer stays up to, median", (middle, Certainty.PROVED)),
             ("proved by", _count(self.certified_by)),
             (f"both within {100 * self.tol:g}% for", closed),
