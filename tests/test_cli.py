@@ -1,7 +1,9 @@
 """The command line as a person or a script would call it."""
 
+import argparse
 import dataclasses
 import importlib
+import inspect
 import json
 import operator
 import os
@@ -17,7 +19,7 @@ import pytest
 import torch
 
 import netmargin as nm
-from netmargin.cli import main
+from netmargin.cli import inputs, main
 from netmargin.cli.inputs import load_data
 from netmargin.cli.parser import VERBS
 from netmargin.cli.printing import in_shell_words
@@ -526,6 +528,18 @@ def test_ctrl_c_exits_with_130_without_a_traceback(own, name):
     assert process.returncode == 130, said
     assert "interrupted" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_option_of_a_verb_is_without_effect(verb):
+    """Its own file, or the one that all share, reads each."""
+    parser = argparse.ArgumentParser()
+    VERBS[verb].add_arguments(parser)
+    taken = {action.dest for action in parser._actions} - {"help"}
+    text = inspect.getsource(VERBS[verb]) + inspect.getsource(inputs)
+    read = re.findall(r'options\.(\w+)|getattr\(options, "(\w+)"', text)
+    # The solvers take these two by name.
+    assert taken <= {"bias", "time_limit"} | {name for names in read for name in names}
 
 
 INTERRUPTED = {  # the same in this process, where it takes no start

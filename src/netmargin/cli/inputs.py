@@ -79,7 +79,7 @@ def add_saved_net(parser: argparse.ArgumentParser, **weights: Any) -> None:
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which samples, and which loss of them."""
     add_samples(parser)
-    add_options(parser, ("--loss", losses.BY_NAME, "whose margins are smoothed", "cross-entropy"))
+    add_options(parser, ("--loss", losses.BY_NAME, "the loss of a margin", "cross-entropy"))
 
 
 def add_samples(parser: argparse.ArgumentParser) -> None:

@@ -18,16 +18,16 @@ _NORMALIZED = ("normalized_margin", "layer_normalized_margin")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: saved nets, data, and what to run."""
     several = "files with state dicts or checkpoints, such as one net at several times"
-    inputs.add_saved_net(parser, nargs="+", help=several)
-    box = "values that inputs may take, such as 0 1 for images (default: all)"
-    limit = "for the search of certificates of each file (default: none)"
+    parser.add_argument("weights", nargs="+", help=several)
+    inputs.add_model(parser)
+    inputs.add_samples(parser)
     inputs.add_options(
         parser,
-        ("--box LOW HIGH", float, box),
+        ("--box LOW HIGH", float, "range of the inputs, such as 0 1 for images (default: all)"),
         ("--certified-only", bool, "no attacks"),
         ("--effort", EFFORTS, "which certificates to try", "standard"),
         ("--tol", inputs.positive(float), "share of a radius that may be left open", 1e-3),
-        ("--time-limit SECONDS", inputs.positive(float), limit),
+        ("--time-limit SECONDS", inputs.positive(float), "of each file's proofs (default: none)"),
         ("--batch-size", inputs.positive(int), "samples attacked at once", 100),
         ("--out", inputs.folder, "folder for results and curves"),
         ("--quiet", bool, "no progress line"),
