@@ -155,6 +155,23 @@ def test_what_fills_no_batch_is_measured_too():
             assert nm.compare([net(), net()], loader, progress=False).reports[0].n == len(X)
 
 
+def test_a_stream_that_every_worker_reads_whole_is_told():
+    class Whole(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(SET)
+
+    class Shared(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            own = torch.utils.data.get_worker_info()
+            return iter([SET[n] for n in range(own.id, len(X), own.num_workers)])
+
+    with pytest.warns(UserWarning, match="each of 2 seems to read the whole stream"):
+        assert nm.measure(net(), DataLoader(Whole(), 7, num_workers=2)).n == 2 * len(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert nm.measure(net(), DataLoader(Shared(), 7, num_workers=2)).n == len(X)
+
+
 def test_training_draws_nothing_before_it_begins_and_reads_as_often_as_it_must():
     passes = []
 

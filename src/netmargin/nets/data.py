@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from ..core.arguments import check_count
 from ..core.caller import warn_caller, warn_once
@@ -21,7 +21,13 @@ from .labels import text_classes
 from .model import device_and_dtype
 from .named_inputs import LABELS, NamedInputs, find_label, join_rows, map_tensors, simplify
 from .named_scores import name_scores
-from .row_order import in_order, require_paired_rows, require_same_order, warn_of_dropped_rows
+from .row_order import (
+    in_order,
+    require_paired_rows,
+    require_same_order,
+    warn_of_copied_stream,
+    warn_of_dropped_rows,
+)
 from .score_outputs import Choice as Choice, OutputsError, hear_outputs
 from .text_labels import encode_text_labels, find_class_names, find_output_names, read_text
 
@@ -186,9 +192,7 @@ def open_data(
         return Arrays(X if model is None else simplify(model, X), y)
     if reason := why_no_data(data):
         raise DataError(f"{reason} {STREAM_HINT}")
-    if isinstance(data, torch.utils.data.Dataset) and not isinstance(
-        data, torch.utils.data.IterableDataset
-    ):
+    if isinstance(data, Dataset) and not isinstance(data, IterableDataset):
         return DataLoader(data, _SAMPLES_AT_ONCE, collate_fn=_stack)
     if not isinstance(data, Iterable):
         raise DataError(f"The data are of type {type(data).__name__}. {STREAM_HINT}")
@@ -238,9 +242,12 @@ def as_arrays(data: Data, model: nn.Module | None = None) -> Arrays:
 
 def _read_batches(data: Iterable[Any], *, once: bool = False) -> Iterator[tuple[Any, Tensor]]:
     """Yield the checked batches of an iterable; read `once`, there may be none any more."""
-    names = None
+    names, first = None, None
     for index, batch in enumerate(data):
         x, y = read_pair(batch, f"batch {index}", "x")
+        if index == 1:
+            warn_of_copied_stream(data, first, (x, y))
+        first = (x, y) if index == 0 else None
         own = tuple(x.parts) if isinstance(x, NamedInputs) else ()
         if names is not None and own != names:
             raise DataError(

@@ -18,6 +18,7 @@ from torch.utils.data import (
 
 from ..core.caller import warn_caller
 from ..errors import DataError
+from .named_inputs import tensors_of
 
 _KEPT = (
     *("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "prefetch_factor"),
@@ -126,6 +127,18 @@ def warn_of_dropped_rows(data: Any, read: int) -> None:
             f"The loader yields {read:,} rows for {expected:,} samples of its data set, as where a"
             " collate_fn or drop_last leaves some out. Rows of the answer are numbered as read, and"
             " not as in the data set. Give Subset(dataset, rows) without those that are left out."
+        )
+
+
+def warn_of_copied_stream(data: Any, first: Any, second: Any) -> None:
+    """Warn where the first two batches, of two workers, are equal: each reads the whole stream."""
+    if not isinstance(data, DataLoader) or not isinstance(data.dataset, IterableDataset):
+        return
+    if data.num_workers > 1 and all(map(torch.equal, tensors_of(first), tensors_of(second))):
+        warn_caller(
+            f"The first batches of two workers are equal: each of {data.num_workers} seems to read"
+            " the whole stream, so that every sample counts as often. Share the samples by"
+            " torch.utils.data.get_worker_info() in __iter__, or give num_workers=0."
         )
 
 
