@@ -535,3 +535,13 @@ def test_nearly_parallel_samples_are_paid_for(power, Z, c, u):
 def test_impossible_options_are_refused(option):
     with pytest.raises(nm.errors.ArgumentError, match=next(iter(option))):
         min_norm_interpolation([[1.0], [2.0]], [0, 1], **option)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("apart", [1.0, 5e-10, 0.0])
+def test_residuals_are_of_all_samples_also_of_those_on_one_ray(norm, apart):
+    X = np.array([[1.0, 2.0], [2.0, 4.0], [-1.0, 0.5], [0.0, 0.0]])
+    y = np.array([1.0, 2.0 + apart, -1.0, apart])
+    found = min_norm_interpolation(X, y, norm=norm, bias=False)
+    missed = np.abs(found.decision_function(X) - y).max()
+    assert missed <= found.residual + 1e-14 <= missed * (1 + 1e-9) + 1e-13
