@@ -129,7 +129,7 @@ def _describe_others(facts: Facts, linked: LinkedRadii, split: Measured | None) 
         return ""
     alone = f"What is proved is proved of these {n:,} alone."
     if n == 1 or not is_spread(split.distances, linked.rows[:n]):
-        return f"{alone} They were chosen by hand: their shares need not be those of all."
+        return f"{alone} They are not spread over all: shares may be others."
     # Of a share near one half, drawn at random without replacement; others are known better.
     points = 98 * math.sqrt((split.n - n) / (n * (split.n - 1)))
     ordered = "estimated distance" if facts.has_distances else "score margin"

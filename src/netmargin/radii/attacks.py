@@ -74,7 +74,7 @@ def nearest_misclassified(
 
     Each is judged by the net: it is misclassified, or a tie, and in the box; with a judge in exact
     arithmetic too. The samples x, (N, ...), are classified correctly; y are signs for a net with
-    one output, or class indices. Scores are divided by `scale`, the median margin.
+    one output, or class indices. Scores are divided by a tenth of `scale`.
     """
     # From here on scores are of order 1: no square of a slope underflows.
     net = ScaledScores(net, scale / _SCALED_MEDIAN_MARGIN, judge).eval()

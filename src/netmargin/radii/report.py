@@ -35,9 +35,7 @@ class RobustnessReport(Record):
     #: none
     found_by: np.ndarray
     attacks: bool  #: Whether misclassified inputs were looked for
-    #: The median margin of correct samples (1 if there are none), by which the scores that attacks
-    #: saw were divided
-    scale: float
+    scale: float  #: The median margin of right samples, or 1; attacks saw scores over a tenth of it
     #: The smallest and the largest value of an input; None for all of R^d
     box: tuple[float, float] | None
     effort: str  #: "quick", "standard" or "exact": which certificates were tried
