@@ -230,6 +230,21 @@ def test_tiny_variation_norm_margins_stay_inside_their_bracket(step):
     assert step <= linear.upper_bound * (1 + 1e-9)
 
 
+def test_margins_that_are_negative_by_rounding_are_attained():
+    """Inputs of 1e10 beside a bias of 1: few of these are separated in float64."""
+    negative = 0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        X, y = 1e10 * random.normal(size=(6, 1)), random.permutation([1, -1, -1, 1, -1, -1])
+        found = f1_max_margin(X, y)
+        negative += found.margin < 0
+        Z, atoms = (part.astype(np.longdouble) for part in (np.c_[X, np.ones(6)], found.atoms))
+        outer = found.weights * atoms[:, -1]
+        mass = found.weights @ (atoms**2).sum(1) if len(atoms) else 1
+        assert found.margin <= (y * (np.maximum(Z @ atoms[:, :-1].T, 0) @ outer)).min() / mass
+    assert negative
+
+
 @pytest.mark.slow_cases("1e-160", "1e+160")
 @pytest.mark.parametrize("factor", [1e-200, 1e-160, 1e160, 1e200])
 def test_extreme_scales_neither_overflow_nor_vanish(factor):

@@ -19,7 +19,7 @@ from .columns.master import Constraints
 from .columns.options import read_options
 from .columns.restricted_problem import RestrictedProblem
 from .contradictions import Contradictions, recommended_cost
-from .extended import round_down, round_up
+from .extended import round_up
 from .neurons.activations import Activation
 from .solution import (
     SoftVariationNormSolution,
@@ -146,9 +146,9 @@ def f1_max_margin(
         U, s, weights = extract_net(best, early=ending.early and not certified)
         weights = weights / (weights.sum() or 1.0)
         t, local_gap = float((best.columns(U, s) @ weights).min()), problem.local_gap()
-        margin, bound = round_down(unit * t), round_up(unit * problem.upper)
+        margin, bound = 0.0, round_up(unit * problem.upper)
         measure = build_measure(U, s, weights, phi, bias)
-        if t > 0:
+        if len(weights):
             margin = attained_margin(measure, data)
             status, certified = judge(Bracket(margin, bound))
         # Balanced neurons have half the weights of the measure (`build_measure`).
