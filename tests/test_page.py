@@ -38,6 +38,7 @@ from tests.page_fixture import (
     digits_records,
     facts_of,
     flipped_digits,
+    full_facts,
     full_page,
     labels_page,
     plain_page,
@@ -224,6 +225,11 @@ def test_nearest_images_and_classes_say_what_is_there():
     assert page.nearest.takeaway["training"].startswith("On the wrong side: 0.")
     assert page.nearest.below["heldout"] == limit
     pairs, said = block["pairs"]["heldout"], page.classes.takeaway["heldout"]
+    d, y = (np.array(page.splits[0].columns[name]) for name in "dy")
+    for label, *quantiles in zip(*page.classes.rows["heldout"].values(), strict=True):
+        own = d[y == label]
+        assert quantiles[1:] == pytest.approx(np.quantile(own, [0.1, 0.25, 0.5, 0.75, 0.9]))
+        assert quantiles[0] == len(own)
     for name, others in (("rival", held["r"]), ("mistake", np.where(wrong, held["p"], -1))):
         wanted = [
             [int(((held["y"] == i) & (others == j)).sum()) for j in range(10)] for i in range(10)
@@ -257,6 +263,7 @@ def test_radii_are_counted_and_the_estimate_is_calibrated_by_them():
         f" half are flipped by a change of {flipped:.2f} or less that was found"
         in page.change.takeaway
     )
+    assert page.change.takeaway.endswith("What lies between is open.")
     assert {tag.certainty: tag.text for tag in page.change.tags}["Proved"] == "lower curve"
     curve = {name: np.array(column) for name, column in block["nets"][0]["curve"].items()}
     lower, upper = (np.array(block["nets"][0][end]) for end in ("lower", "upper"))
@@ -278,7 +285,7 @@ def test_examined_samples_are_spread_over_all_and_say_what_they_say_of_the_rest(
     d = nm.input_margins(net, (X, y), progress=False).distances
     rows = spread_by_distance(d, 20)
     ranks = np.argsort(np.argsort(d.numpy(), kind="stable"))[rows.numpy()]
-    assert sorted(ranks // 10) == list(range(20))  # one from each of twenty groups of ten
+    assert sorted(ranks) == list(range(5, 200, 10))  # the middle one of each of twenty groups
     radii = nm.robustness(net, (X[rows], y[rows]), box=(0, 1), effort="quick", progress=False)
     change = make_page(facts_of(net, data, (X, y), records=radii)).change
     assert change.data == "20 of the 200 held-out images"
@@ -400,6 +407,14 @@ def test_several_nets_are_compared_and_only_real_differences_are_said():
     assert page.comparison.takeaway.startswith("150 epochs: ")
     assert page.comparison.takeaway.endswith("150 epochs is better than 3 epochs (95%).")
     assert [net.here for net in page.comparison.nets] == [True, False]
+    # Bars are errors between the ends of their intervals, on one scale with as much room on its left
+    # as on its right.
+    (first, second), reports = page.comparison.nets, full_facts().comparison.reports
+    known = np.array([[r.error_interval[0], r.error, r.error_interval[1]] for r in reports])
+    bars = np.array([first.error.bar, second.error.bar])
+    assert bars.min() == pytest.approx(100 - bars.max())
+    unit = (bars.max() - bars.min()) / (known.max() - known.min())
+    assert np.allclose(bars - bars.min(), unit * (known - known.min()))
     q = nm.measure(digits_net(3)[0], digits_data()[1]).q
     assert page.comparison.nets[1].z.value == distance((q.mean() / q.std(correction=0)).item())
     assert page.comparison.nets[1].wrong == str(
