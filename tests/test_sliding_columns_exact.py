@@ -173,6 +173,20 @@ def test_values_that_given_neurons_miss_by_little_are_taken():
 
 
 @pytest.mark.parametrize("phi", [RELU, Activation(-0.4), squared(RELU)])
+def test_neurons_are_moved_to_values_nearby(phi):
+    """No other neurons join, which would make the net dearer."""
+    random = np.random.default_rng(0)
+    Z, W = random.normal(size=(160, 4)), search.unit_rows(random.normal(size=(3, 4)))
+    A = random.normal(size=(3, 2))
+    loss = losses.squared_loss(phi.feature(Z @ W.T) @ A, np.full(160, np.inf))
+    off = search.unit_rows(W + 1e-3 * random.normal(size=W.shape))
+    moved, outputs, objective = keep_constraints(samples.Samples(Z, loss, phi), off, A)
+    assert phi.feature(Z @ moved.T) @ outputs == pytest.approx(loss.target, abs=1e-8)
+    assert moved == pytest.approx(W, abs=1e-6)
+    assert objective == pytest.approx(np.linalg.norm(A, axis=1).sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("phi", [RELU, Activation(-0.4), squared(RELU)])
 def test_values_of_few_neurons_at_many_samples_are_taken(phi):
     """A net of three neurons has these values; without moving neurons to them, nets are dear."""
     random = np.random.default_rng(0)
@@ -230,7 +244,7 @@ def test_margins_are_never_lowered():
         far = np.abs(f[:, 0]) > 0.1
         given = samples.Samples(Z[far], make_loss("hard", np.sign(f[far])), RELU)
         nets = [(search.unit_rows(W + 0.1 * random.normal(size=W.shape)), 10 * A)]
-        nets += [(W, -A)]
+        nets += [(W, A), (W, -A)]  # of the first, steps would often lower margins
         for net in nets:
             raised = constraints.raise_margins(given, *net)
             assert keep_constraints(given, *raised)[2] <= keep_constraints(given, *net)[2]

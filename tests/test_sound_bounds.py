@@ -26,6 +26,7 @@ from netmargin.solvers.columns.regularized_problem import RegularizedProblem
 from netmargin.solvers.neurons.activations import RELU, Activation
 from netmargin.solvers.neurons.samples import respond
 from netmargin.solvers.pricing.arrangement import MAX_RANK, Arrangement
+from netmargin.solvers.pricing.best_directions import BestDirections
 from netmargin.solvers.pricing.bounds import PricingBound
 from netmargin.solvers.pricing.branch_and_bound import ActivationBranchAndBound
 from netmargin.solvers.pricing.rays import PARALLEL, as_relu_sum
@@ -679,3 +680,18 @@ def test_a_linear_program_that_breaks_down_does_not_end_the_search():
     X, y = random.normal(size=(40, 1)), random.choice([-1.0, 1.0], 40)
     X[1::2] = X[::2] + 1e-7 * random.normal(size=(20, 1))
     assert min_norm_interpolation(X, y).lower_bound > 1e9
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_critical_points_are_bounded_where_rounding_has_moved_them(power):
+    """The value of one sample is largest along it, and less at points beside it."""
+    random = np.random.default_rng(power)
+    for _ in range(100):
+        z = random.normal(size=(1, 4)) * 10 ** random.uniform(-3, 3)
+        size, angle = float(np.linalg.norm(z)), 10 ** random.uniform(-7, -1)
+        off = random.normal(size=4)
+        u = z / size + angle * off / np.linalg.norm(off)
+        largest, found = size**power, BestDirections(z, np.ones(1), 1, power)
+        v = u if power == 2 else size * u
+        reached = found.consider(v, np.array([largest]), angle * largest, size)
+        assert largest <= reached * (1 + 1e-15)
