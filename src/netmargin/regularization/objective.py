@@ -107,7 +107,9 @@ class RegularizedObjective(ABC):
         """
         if self.size() <= _COLLAPSED_SHARE * self._first_size:
             self.twin.load_state_dict(self._first)
-        else:  # the best multiple of a random net is next to 0
+            unit = self._unit()
+        else:
+            unit = self._unit()  # before: the best multiple of a random net is next to 0
             self._rescale(log_lambda)
         before, kept = self(log_lambda).item(), self.state()
 
@@ -116,8 +118,8 @@ class RegularizedObjective(ABC):
                 return self(log_lambda, width)
 
         for width in _SMOOTHING_WIDTHS if self._has_kinks else ():
-            minimize(self.parameters, partial(smoothed, width), iterations, self._unit())
-        minimize(self.parameters, partial(self, log_lambda), iterations, self._unit())
+            minimize(self.parameters, partial(smoothed, width), iterations, unit)
+        minimize(self.parameters, partial(self, log_lambda), iterations, unit)
         self._rescale(log_lambda)
         # `not <=` rather than `>`: a NaN goes back, too.
         if not self(log_lambda).item() <= before:
