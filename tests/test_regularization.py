@@ -164,6 +164,21 @@ def test_paths_do_not_depend_on_the_units_of_inputs(norm):
     assert rows == [pytest.approx(rows[0], rel=1e-6)] * 3
 
 
+@pytest.mark.parametrize("unit", [1e6, 1e-6])
+def test_paths_of_ordinary_nets_end_alike_in_any_units_of_inputs(unit):
+    """A net that has to shrink is not one that is on its way to 0."""
+    X, y = torch.tensor([[2.0, 1.0], [-1.0, -2.0]]).double(), torch.tensor([1, -1])
+    path = nm.regularization_path(
+        lambda: nn.Linear(2, 1, bias=False).double(),
+        (X * unit, y),
+        lambdas=[1e-2, 1e-6],
+        r=1,
+        starts=2,
+        progress=False,
+    )
+    assert path.rows[-1]["normalized_margin"] == pytest.approx(unit * 3 / math.sqrt(2), rel=1e-6)
+
+
 # Theorem 2.2
 
 

@@ -36,8 +36,8 @@ _SMALLEST_SQUARE = 1e-300
 """Least square norm in the penalty: parameters that are 0, such as biases at the start, have a
 penalty without slope there, whose log would be -inf.
 """
-_COLLAPSED_SHARE = 1e-3
-"""A net that has shrunk to this share of its first norm is on its way to 0, which is stationary for
+_COLLAPSED = 1e-6
+"""A net whose log loss is so near to that of outputs 0 is on its way to 0, which is stationary for
 every lambda. Nets that fit the data do not come near it.
 """
 
@@ -60,7 +60,7 @@ class RegularizedObjective(ABC):
         with torch.no_grad(), Gates() as gates:
             scores(self.twin, self._x[:1])
         self._has_kinks = bool(gates.inputs) or norm in ("l1", "linf")
-        self._first, self._first_size = self.state(), self.size()
+        self._first = self.state()
 
     @abstractmethod
     def _log_mean_loss(self, outputs: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class RegularizedObjective(ABC):
         Minimizes with smoothed ReLUs and norms first, then with themselves. Begins from the first
         parameters where the last lambda was so strong that the net vanished.
         """
-        if self.size() <= _COLLAPSED_SHARE * self._first_size:
+        if self._is_collapsed():
             self.twin.load_state_dict(self._first)
             unit = self._unit()
         else:
@@ -124,6 +124,13 @@ class RegularizedObjective(ABC):
         # `not <=` rather than `>`: a NaN goes back, too.
         if not self(log_lambda).item() <= before:
             self.twin.load_state_dict(kept)
+
+    @torch.no_grad()
+    def _is_collapsed(self) -> bool:
+        """Whether the net is on its way to 0, where no descent begins."""
+        outputs = scores(self.twin, self._x)
+        gained = self._log_mean_loss(0 * outputs) - self._log_mean_loss(outputs)
+        return abs(gained.item()) <= _COLLAPSED
 
     def stationarity(self, log_lambda: float) -> float:
         """|grad log L_lambda| ||theta||, which does not change with the units of theta."""
