@@ -246,8 +246,8 @@ def _least_kernel_norm(
         if lower > 0:  # of the weights as they are returned
             lower = judge_in_kernel(Z, y, dual[kept])[1]
         if len(kept) < len(data):  # others of the same rays may ask for other values
-            missed, hidden = judge_in_kernel(data.Z / size, data.y, coefficients)[2:]
-            residual = float((np.abs(missed) + hidden).max())
+            short, hidden = judge_in_kernel(data.Z / size, data.y, coefficients)[2:]
+            residual = float((np.abs(short) + hidden).max())
     except KeyboardInterrupt:
         ended, lower = Status.INTERRUPTED, 0.0
     if targets.contradiction is not None:
