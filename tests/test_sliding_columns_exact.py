@@ -172,14 +172,20 @@ def test_values_that_given_neurons_miss_by_little_are_taken():
     assert objective == pytest.approx(np.abs(A).sum())
 
 
-@pytest.mark.parametrize("phi", [RELU, Activation(-0.4), squared(RELU)])
-def test_neurons_are_moved_to_values_nearby(phi):
-    """No other neurons join, which would make the net dearer."""
+def draw_values(phi):
+    """Points (160, 4), three neurons with two outputs each, and a loss that asks for their values."""
     random = np.random.default_rng(0)
     Z, W = random.normal(size=(160, 4)), search.unit_rows(random.normal(size=(3, 4)))
     A = random.normal(size=(3, 2))
     loss = losses.squared_loss(phi.feature(Z @ W.T) @ A, np.full(160, np.inf))
-    off = search.unit_rows(W + 1e-3 * random.normal(size=W.shape))
+    return Z, W, A, loss
+
+
+@pytest.mark.parametrize("phi", [RELU, Activation(-0.4), squared(RELU)])
+def test_neurons_are_moved_to_values_nearby(phi):
+    """No other neurons join, which would make the net dearer."""
+    Z, W, A, loss = draw_values(phi)
+    off = search.unit_rows(W + 1e-3 * np.random.default_rng(1).normal(size=W.shape))
     moved, outputs, objective = keep_constraints(samples.Samples(Z, loss, phi), off, A)
     assert phi.feature(Z @ moved.T) @ outputs == pytest.approx(loss.target, abs=1e-8)
     assert moved == pytest.approx(W, abs=1e-6)
@@ -189,10 +195,7 @@ def test_neurons_are_moved_to_values_nearby(phi):
 @pytest.mark.parametrize("phi", [RELU, Activation(-0.4), squared(RELU)])
 def test_values_of_few_neurons_at_many_samples_are_taken(phi):
     """A net of three neurons has these values; without moving neurons to them, nets are dear."""
-    random = np.random.default_rng(0)
-    Z, W = random.normal(size=(160, 4)), search.unit_rows(random.normal(size=(3, 4)))
-    A = random.normal(size=(3, 2))
-    loss = losses.squared_loss(phi.feature(Z @ W.T) @ A, np.full(160, np.inf))
+    Z, _, A, loss = draw_values(phi)
     net = sliding.slide_columns(Z, loss, activation=phi)
     assert net.status is Status.LOCALLY_OPTIMAL
     assert phi.feature(Z @ net.W.T) @ net.A == pytest.approx(loss.target, abs=1e-8)
